@@ -1,0 +1,36 @@
+// The environment variables by which launchers number their processes.
+#include "core/base/rank.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+namespace trireme {
+namespace {
+
+std::optional<int> number(const char* name) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+LaunchedAs launched_as() {
+  // Open MPI's mpirun; MPICH's and Intel's; srun. Inside a job script Slurm sets SLURM_PROCID too, but no SLURM_STEP_ID.
+  constexpr const char* pairs[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                      {"PMI_RANK", "PMI_SIZE"},
+                                      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+  for (const auto& [rank_name, size_name] : pairs) {
+    const auto rank = number(rank_name), size = number(size_name);
+    if (rank && size && *rank < *size) return {*rank, *size, true};
+  }
+  return {};
+}
+
+}  // namespace trireme

@@ -1,0 +1,13 @@
+// Which rank the launcher says this process is, before any communication: for messages and for tests' faults.
+#pragma once
+
+namespace trireme {
+
+struct LaunchedAs {
+  int rank = 0, world_size = 1;
+  bool launched = false;  // mpirun or srun started this process
+};
+// From the environment that Open MPI, PMIx, MPICH or Slurm sets.
+[[nodiscard]] LaunchedAs launched_as();
+
+}  // namespace trireme

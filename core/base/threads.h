@@ -1,0 +1,50 @@
+// The one place that sets threads.
+#pragma once
+
+#include <cstddef>
+
+namespace trireme {
+
+// Threads of one rank. Feed, communication and writer threads mostly sleep.
+struct ThreadBudget {
+  int compute = 1;  // OpenMP threads of ops, the calling thread included
+  int feed = 1;
+  int communication = 1;
+  int writer = 1;
+};
+
+// Re-executes the program once with a passive OpenMP wait policy and a fixed number of OpenMP threads in its
+// environment (libgomp reads both when it is loaded), so that ranks sharing cores don't spin against each
+// other. Returns when they are already set. Call first in main.
+void settle_thread_environment(char** argv);
+
+// Sets the number of OpenMP threads of the calling thread (the compute thread).
+void apply(const ThreadBudget& budget);
+
+// Cores this process may use (affinity mask), at least 1.
+[[nodiscard]] int usable_cores();
+
+// Names the calling thread for debuggers and profiles ("trm-comm"); at most 15 bytes.
+void name_thread(const char* name);
+
+// Calls body(begin, end) over a fixed partition of [0, count) into compute-thread-many pieces that begin at
+// multiples of `grain`; inline where count ≤ grain or one thread is set. Allocates nothing.
+// The partition depends on count, grain and thread number alone; bodies must not depend on it for bits.
+
+template <class Body>
+void parallel_for(std::size_t count, std::size_t grain, const Body& body);
+
+namespace detail {
+using RangeBody = void (*)(const void* state, std::size_t begin, std::size_t end);
+void parallel_for(std::size_t count, std::size_t grain, RangeBody body, const void* state);
+}  // namespace detail
+
+template <class Body>
+void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+  detail::parallel_for(
+      count, grain,
+      [](const void* state, std::size_t begin, std::size_t end) { (*static_cast<const Body*>(state))(begin, end); },
+      &body);
+}
+
+}  // namespace trireme

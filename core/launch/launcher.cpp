@@ -1,0 +1,191 @@
+// Chooses srun, mpirun or the program itself; forwards requests; decides the exit code by summary.json.
+#include "core/launch/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/threads.h"
+#include "core/launch/child.h"
+#include "core/launch/outcome.h"
+#include "core/launch/slurm.h"
+
+namespace trireme::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+struct Plan {
+  std::vector<std::string> command;
+  Environment environment;
+  std::optional<Allocation> allocation;  // where srun starts the ranks
+};
+
+void add(std::vector<std::string>& to, std::initializer_list<std::string> words) {
+  to.insert(to.end(), words.begin(), words.end());
+}
+
+void plan_srun(Plan& plan, const Allocation& allocation, int ranks) {
+  add(plan.command, {"srun", "--mpi=pmix", "-n", std::to_string(ranks), "--kill-on-bad-exit=1"});
+  if (allocation.cpus_per_task > 0) {  // srun of 22.05 ignores SLURM_CPUS_PER_TASK
+    plan.command.push_back(fmt::format("--cpus-per-task={}", allocation.cpus_per_task));
+  }
+  plan.allocation = allocation;
+}
+
+void plan_mpirun(Plan& plan, int ranks) {
+  if (find_program("mpirun").empty()) {
+    fail(ExitCode::usage,
+         "launch: no mpirun on PATH for {} ranks; install Open MPI (Debian: openmpi-bin) or load its module, or leave "
+         "out -n to run on one rank",
+         ranks);
+  }
+  add(plan.command, {"mpirun", "-n", std::to_string(ranks), "--bind-to", "none"});
+  if (ranks > usable_cores()) {
+    plan.command.push_back("--oversubscribe");
+    plan.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
+  }
+  if (::geteuid() == 0) {
+    plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  // Without a remote shell mpirun refuses to start even on its own host.
+  if (find_program("ssh").empty() && find_program("rsh").empty() && std::getenv("OMPI_MCA_plm") == nullptr &&
+      std::getenv("PBS_JOBID") == nullptr && std::getenv("LSB_JOBID") == nullptr) {
+    plan.environment.emplace_back("OMPI_MCA_plm", "isolated");
+  }
+}
+
+Plan plan(const LaunchOptions& options) {
+  Plan plan;
+  const std::optional<Allocation> allocation = slurm_allocation();
+  const int ranks = options.ranks > 0 ? options.ranks : allocation ? allocation->tasks : 1;
+  if (allocation && ranks <= allocation->tasks && !find_program("srun").empty()) {
+    plan_srun(plan, *allocation, ranks);
+  } else if (ranks > 1) {
+    plan_mpirun(plan, ranks);
+  }
+  plan.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+  plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) plan.environment.emplace_back("OMP_WAIT_POLICY", "passive");
+  return plan;
+}
+
+// Turns what reaches the launcher into what the ranks should get. The first request: USR1, ranks save and stop. Slurm and shells
+// often send a signal twice, so only one a second later counts as the second.
+class Requests {
+ public:
+  explicit Requests(Child& child) : child_(child) {}
+  void operator()(int number) {
+    const Clock::time_point now = Clock::now();
+    if (count_ > 0 && (number == SIGUSR1 || now - last_ < std::chrono::seconds(1))) return;
+    last_ = now;
+    ++count_;
+    if (count_ == 1) {
+      log::warn("{} received: the ranks save and stop; send TERM or INT again to end them unsaved", name_of(number));
+      child_.signal(SIGUSR1);
+    } else if (count_ == 2) {
+      log::warn("{} received again: ending the ranks unsaved", name_of(number));
+      child_.signal_all(SIGTERM);
+      child_.signal(SIGTERM);
+    } else {
+      child_.signal_all(SIGKILL);
+    }
+  }
+
+ private:
+  static const char* name_of(int number) {
+    switch (number) {
+      case SIGTERM: return "TERM";
+      case SIGINT: return "INT";
+      case SIGHUP: return "HUP";
+      default: return "USR1";
+    }
+  }
+  Child& child_;
+  int count_ = 0;
+  Clock::time_point last_{};
+};
+
+// The first line of a rank's error; where no rank could say anything, what mpirun or srun noticed.
+class FirstCause {
+ public:
+  void operator()(const std::string& line) {
+    if (cause_.empty() && (line.rfind("error: ", 0) == 0 || line.find("] error: ") != std::string::npos)) {
+      cause_ = line;
+    }
+    if (noticed_.empty() && (line.rfind("mpirun noticed that", 0) == 0 || line.rfind("srun: error:", 0) == 0)) {
+      noticed_ = line;
+    }
+  }
+  [[nodiscard]] std::string text() const { return cause_.empty() ? noticed_ : cause_; }
+
+ private:
+  std::string cause_, noticed_;
+};
+
+bool is_ours(int code) {
+  constexpr int codes[] = {0, 64, 65, 70, 71, 72, 74, 75};
+  return std::find(std::begin(codes), std::end(codes), code) != std::end(codes);
+}
+
+struct End {
+  int code = 0;
+  std::string cause;
+};
+
+// `before`: the summary that lay there at the start.
+End decide(const std::filesystem::path& run_directory, const std::optional<Outcome>& before, int child_code,
+           std::string cause) {
+  const int code = is_ours(child_code) ? child_code : static_cast<int>(ExitCode::lost_peer);
+  if (run_directory.empty()) return {code, std::move(cause)};
+  const std::optional<Outcome> after = read_outcome(run_directory);
+  if (!after || (before && before->attempt == after->attempt && after->result != "running")) {
+    return {code, std::move(cause)};  // it ended before this attempt began to write
+  }
+  if (!after->first_cause.empty()) cause = after->first_cause;
+  if (after->result != "running" && after->exit_code) return {*after->exit_code, std::move(cause)};
+  const int died = code == 0 ? static_cast<int>(ExitCode::lost_peer) : code;
+  if (cause.empty()) cause = fmt::format("the ranks ended with code {} and without a word", child_code);
+  complete_outcome(run_directory, died, cause);
+  return {died, std::move(cause)};
+}
+
+}  // namespace
+
+std::vector<std::string> command(const LaunchOptions& options) { return plan(options).command; }
+
+int launch(const LaunchOptions& options) {
+  Plan chosen = plan(options);
+  if (chosen.allocation && std::getenv("TRIREME_DEADLINE") == nullptr) {
+    if (const auto deadline = slurm_deadline(*chosen.allocation)) {
+      chosen.environment.emplace_back("TRIREME_DEADLINE", fmt::format("{:.0f}", *deadline));
+    }
+  }
+  if (options.verbose) log::info("{}", fmt::join(chosen.command, " "));
+  log::flush();
+  std::optional<Outcome> before;
+  if (!options.run_directory.empty()) before = read_outcome(options.run_directory);
+
+  FirstCause first;
+  int child_code = 0;
+  {
+    Child child(chosen.command, chosen.environment);
+    Requests requests(child);
+    child_code = child.wait([&](const std::string& line) { first(line); }, [&](int number) { requests(number); });
+  }
+  const End end = decide(options.run_directory, before, child_code, first.text());
+  const bool failed = end.code != 0 && end.code != static_cast<int>(ExitCode::stopped);
+  if (failed && !end.cause.empty()) log::error("exit code {}; first cause: {}", end.code, end.cause);
+  return end.code;
+}
+
+}  // namespace trireme::launch

@@ -1,0 +1,59 @@
+// `trireme eval`: a checkpoint's metrics on the evaluation data.
+#include <nlohmann/json.hpp>
+
+#include "core/base/log.h"
+#include "core/base/threads.h"
+#include "core/launch/stop.h"
+#include "core/train/alike.h"
+#include "core/train/evaluator.h"
+#include "core/train/resume.h"
+#include "core/train/run.h"
+#include "core/train/session.h"
+
+namespace trireme::train {
+
+namespace {
+
+int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool json, comm::Group& group) {
+  if (job.data.eval.empty()) throw AlikeError(ExitCode::usage, "eval: the job has no [data] eval");
+  const LoadedModel loaded = load_for_use(group, job, wanted);
+  const auto& manifest = loaded.manifest;
+  Plan plan;
+  on_all_ranks(group, [&] {
+    plan = make_plan(job, group.size(), group.rank(), std::max(loaded.data->samples(), job.train.batch),
+                     manifest.scalars.micro_batches);
+  });
+  device::StepBlockRing block(loaded.device.device);
+  const EvalPlan eval = make_eval_plan(job, plan, loaded.data->samples());
+  Evaluator evaluator(group, eval, plan.same_world, *loaded.model, block, loaded.device.device->compute_stream(),
+                      loaded.device.device);
+  const auto feed = open_feed(job, loaded.data, {false, eval.rows}, eval.sequence(), loaded.device.device);
+  const auto result = evaluator.run(*feed, manifest.scalars.step, [] { return !launch::stop_requested(); });
+  if (!result) throw AlikeError(ExitCode::stopped, "eval: stopped before its end");
+  if (group.rank() != 0) return 0;
+  const auto names = loaded.model->metric_names();
+  if (json) {
+    nlohmann::ordered_json document{{"checkpoint", manifest.folder.string()},
+                                    {"step", manifest.scalars.step},
+                                    {"samples", result->samples},
+                                    {"loss", result->loss}};
+    for (std::size_t i = 0; i < names.size(); ++i) document[names[i]] = result->metrics[i];
+    log::info("{}", document.dump(2));
+    return 0;
+  }
+  log::info("checkpoint  {}", manifest.folder.string());
+  log::info("samples     {}", result->samples);
+  log::info("loss        {:.6f}", result->loss);
+  for (std::size_t i = 0; i < names.size(); ++i) log::info("{:<11} {:.6f}", names[i], result->metrics[i]);
+  return 0;
+}
+
+}  // namespace
+
+int evaluate(const Job& job, const std::filesystem::path& checkpoint, bool json) {
+  launch::catch_stop_requests();
+  return run_group(job, [&](comm::Group& group) { return evaluate_group(job, checkpoint, json, group); },
+                   [](ExitCode, const std::string&) {});
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,118 @@
+// `trireme train`: from a job to a finished, stopped or refused run.
+#include "core/base/log.h"
+#include "core/base/version.h"
+#include "core/base/threads.h"
+#include "core/launch/stop.h"
+#include "core/train/alike.h"
+#include "core/train/loop.h"
+#include "core/train/resume.h"
+#include "core/train/run.h"
+#include "core/train/run_folder.h"
+#include "core/train/session.h"
+
+namespace trireme::train {
+
+namespace {
+
+void announce(const LoopParts& parts, const DeviceChoice& device, const Job& job) {
+  if (parts.group.rank() != 0) return;
+  const Plan& plan = parts.plan;
+  std::uint64_t parameters = 0;
+  for (const plugin::Parameter& p : parts.model.layout().parameters) parameters += p.range.size();
+  log::info("model: {} {}, {} parameters ({})", parts.model.library().name(), parts.model.library().version(), parameters,
+            parts.model.library().path().string());
+  log::info("data: {} training samples in {} files{}", plan.samples, parts.train_data->files().size(),
+            parts.eval_data ? fmt::format(", {} for evaluation", parts.eval_data->samples()) : std::string());
+  log::info("ranks: {}, {} compute thread(s) each; batch {} = {} micro-batches of {}; {} steps ({:.2f} epochs)", plan.world_size,
+            parts.threads, plan.batch, plan.micro_batches, plan.rows, plan.total_steps, plan.epoch_after(plan.total_steps));
+  log::info("device: {}", device.description);
+  if (plan.same_world)
+    log::info("reproducible: on {} ranks only (micro-batches or ranks are no power of two, or the job says so)", plan.world_size);
+  else if (plan.micro_batches == 1)
+    log::info("reproducible: on 1 rank; set train.micro_batches to a power of two to run the same bits on more");
+  const double factor = job.data.shuffle == "global"
+                            ? io::reads_of_a_block(*parts.train_data, static_cast<std::uint64_t>(job.data.memory_mib) << 20)
+                            : 1;
+  if (factor > 1.5)
+    log::warn("data.shuffle = \"global\" will read each chunk about {:.0f} times an epoch: decoded data exceed data.memory_mib = {}; "
+              "raise it or set data.shuffle = \"block\"",
+              factor, job.data.memory_mib);
+  io::Summary& summary = parts.folder.summary();
+  summary.set("plugin", parts.model.library().name());
+  summary.set("plugin_version", parts.model.library().version());
+  summary.set("device", device.description);
+  summary.set("batch", static_cast<std::int64_t>(plan.batch));
+  summary.set("micro_batches", static_cast<std::int64_t>(plan.micro_batches));
+  summary.set("threads", parts.threads);
+  summary.set("parameters", static_cast<std::int64_t>(parameters));
+  summary.set("total_steps", static_cast<std::int64_t>(plan.total_steps));
+  summary.set("reproducible", std::string(plan.same_world ? "same-world" : "any-world"));
+  summary.write();
+}
+
+// The newest sound checkpoint into the arenas; faulty ones are set aside on the way.
+std::optional<io::Manifest> resume_from(comm::Group& group, const Resume& resume, const RunFolder& folder,
+                                        std::optional<std::filesystem::path> checkpoint,
+                                        std::span<const io::ArenaState> arenas,
+                                        const std::map<std::string, std::string>& identity) {
+  while (checkpoint) {
+    auto manifest = load_checkpoint(group, *checkpoint, arenas, identity, resume.kind != Resume::Kind::path);
+    if (manifest) return manifest;
+    checkpoint = choose_checkpoint(group, resume, folder.checkpoints());
+  }
+  return std::nullopt;
+}
+
+int train_group(const Job& job, const Resume& resume, comm::Group& group, std::unique_ptr<RunFolder>& folder) {
+  comm::check_alike(group, std::vector<std::pair<std::string, std::string>>{
+                               {"trireme version", version()}, {"job (resolved)", to_toml(job)}});
+  folder = std::make_unique<RunFolder>(group, job);
+  const DeviceChoice device = choose_device(job, group);
+  auto checkpoint = choose_checkpoint(group, resume, folder->checkpoints());
+  const Recorded recorded = checkpoint ? read_recorded(group, *checkpoint) : Recorded{};
+  const std::int64_t threads = settle_threads(job, group, recorded.threads);
+
+  const auto train_data = open_data(group, job, job.data.train);
+  const auto eval_data = job.data.eval.empty() ? nullptr : open_data(group, job, job.data.eval);
+  Plan plan;
+  on_all_ranks(group, [&] {
+    plan = make_plan(job, group.size(), group.rank(), train_data->samples(), recorded.micro_batches);
+  });
+  const std::vector<Field> fields = fed_fields(job, *train_data);
+  if (eval_data && fed_fields(job, *eval_data) != fields)
+    throw AlikeError(ExitCode::data, "[data] eval: shapes or types of its fields differ from those of [data] train");
+  const auto model = open_model(group, job, device, fields, plan.rows);
+  const auto identity = run_identity(job, *model, *train_data, plan.micro_batches);
+  comm::check_alike(group, std::vector<std::pair<std::string, std::string>>(identity.begin(), identity.end()));
+
+  device::UpdateRule rule;
+  on_all_ranks(group, [&] { rule = optim::rule_of(job.optimizer, plan.total_steps); });
+  optim::Optimizer optimizer(rule, device.device, model->layout().parameter_elements);
+  device::StepBlockRing block(device.device);
+  const LoopParts parts{job,   group,      plan,   device.device, train_data, eval_data,
+                        *model, optimizer, block, *folder,       identity,   threads};
+  announce(parts, device, job);
+  const auto arenas = state_arenas(*model, &optimizer);
+  const auto manifest = resume_from(group, resume, *folder, checkpoint, arenas, identity);
+  if (manifest && group.rank() == 0) log::info("resumed: {}, {} steps done", manifest->folder.string(), manifest->scalars.step);
+  if (!manifest && checkpoint && group.rank() == 0) log::warn("no sound checkpoint is left: starting from the beginning");
+
+  Loop loop(parts);
+  const int code = loop.run(manifest);
+  folder->close(code == 0 ? "done" : "stopped", code, "");
+  return code;
+}
+
+}  // namespace
+
+int train(const Job& job, const Resume& resume) {
+  launch::catch_stop_requests();
+  std::unique_ptr<RunFolder> folder;
+  return run_group(
+      job, [&](comm::Group& group) { return train_group(job, resume, group, folder); },
+      [&](ExitCode code, const std::string& text) {
+        if (folder) folder->close(code == ExitCode::diverged ? "diverged" : "failed", static_cast<int>(code), text);
+      });
+}
+
+}  // namespace trireme::train

@@ -1,0 +1,144 @@
+# How every target of the project is built: flags, one static library a folder, programs, tests.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+# What holds for plugins too: warnings and sanitizers, no include path.
+add_library(trireme_warnings INTERFACE)
+target_compile_options(trireme_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow>)
+if(TRIREME_SANITIZE)
+  target_compile_options(trireme_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TRIREME_SANITIZE};-fno-omit-frame-pointer;-g>)
+  target_link_options(trireme_warnings INTERFACE -fsanitize=${TRIREME_SANITIZE})
+  target_compile_definitions(trireme_warnings INTERFACE TRIREME_SANITIZED)
+endif()
+
+add_library(trireme_flags INTERFACE)
+target_link_libraries(trireme_flags INTERFACE trireme_warnings fmt::fmt)  # fmt for all: <format> comes with g++ 13
+target_include_directories(trireme_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/plugins/sdk)
+# No errno and no traps from arithmetic, so loops vectorise; NaN and Inf keep their meaning.
+target_compile_options(trireme_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-fno-trapping-math>)
+
+# trireme_subdirectories(a b …): the folders that exist, in this order.
+function(trireme_subdirectories)
+  foreach(folder ${ARGN})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+      add_subdirectory(${folder})
+    else()
+      message(STATUS "Trireme: ${CMAKE_CURRENT_SOURCE_DIR}/${folder} is not there yet")
+    endif()
+  endforeach()
+endfunction()
+
+# Sets `out` to the sources that exist (while folders are being written, a listed one may not).
+function(trireme_existing out)
+  set(found)
+  foreach(source ${ARGN})
+    if(EXISTS ${source} OR EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      list(APPEND found ${source})
+    else()
+      message(STATUS "Trireme: ${CMAKE_CURRENT_SOURCE_DIR}/${source} is not there yet")
+    endif()
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# trireme_folder(NAME SOURCES a.cpp … DEPENDS base device … LIBRARIES DNNL::dnnl …)
+# DEPENDS are other folders by NAME (public), LIBRARIES are outside libraries (private).
+# A folder of headers alone gives no SOURCES.
+function(trireme_folder name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  trireme_existing(sources ${ARG_SOURCES})
+  list(FILTER sources EXCLUDE REGEX "[.]h$")
+  list(TRANSFORM ARG_DEPENDS PREPEND trireme_)
+  if(sources)
+    add_library(trireme_${name} STATIC ${sources})
+    target_link_libraries(trireme_${name} PUBLIC trireme_flags ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
+    set_property(GLOBAL APPEND PROPERTY TRIREME_FOLDERS trireme_${name})
+  else()
+    add_library(trireme_${name} INTERFACE)
+    target_link_libraries(trireme_${name} INTERFACE trireme_flags ${ARG_DEPENDS} ${ARG_LIBRARIES})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TRIREME_LIBRARIES ${ARG_LIBRARIES})
+endfunction()
+
+# libtrireme.so from the objects of all folders (none is dropped, whoever refers to it), and the thin
+# program `trireme`. LINK_ONLY: the outside libraries' headers and flags stay with the folders.
+function(trireme_program)
+  get_property(folders GLOBAL PROPERTY TRIREME_FOLDERS)
+  get_property(libraries GLOBAL PROPERTY TRIREME_LIBRARIES)
+  if(NOT folders OR NOT EXISTS ${PROJECT_SOURCE_DIR}/core/main.cpp)
+    message(STATUS "Trireme: ${PROJECT_SOURCE_DIR}/core/main.cpp is not there yet")
+    return()
+  endif()
+  list(REMOVE_DUPLICATES libraries)
+  add_library(trireme_shared SHARED)
+  foreach(folder ${folders})
+    target_sources(trireme_shared PRIVATE $<TARGET_OBJECTS:${folder}>)
+  endforeach()
+  target_link_libraries(trireme_shared PUBLIC trireme_flags)
+  foreach(library ${libraries})
+    target_link_libraries(trireme_shared PRIVATE $<LINK_ONLY:${library}>)
+  endforeach()
+  set_target_properties(trireme_shared PROPERTIES
+    OUTPUT_NAME trireme LINKER_LANGUAGE CXX INSTALL_RPATH "$ORIGIN")
+  add_executable(trireme ${PROJECT_SOURCE_DIR}/core/main.cpp)
+  target_link_libraries(trireme PRIVATE trireme_shared)
+  set_target_properties(trireme PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+endfunction()
+
+# What every test includes, compiled once: GoogleTest's headers cost more than the tests themselves, and
+# optimising test code gains nothing. The flags are those of the test programs, or gcc refuses the header.
+function(trireme_test_headers)
+  if(TARGET trireme_test_headers)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cpp CONTENT "")
+  add_library(trireme_test_headers OBJECT ${PROJECT_BINARY_DIR}/test_headers.cpp)
+  set_target_properties(trireme_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(trireme_test_headers PRIVATE -fPIE $<$<NOT:$<CONFIG:Debug>>:-O1> -fpch-preprocess)
+  target_link_libraries(trireme_test_headers PRIVATE trireme_flags GTest::gmock GTest::gtest)
+  target_precompile_headers(trireme_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <span> <string> <vector>)
+endfunction()
+
+# trireme_test(NAME SOURCES a_test.cpp … DEPENDS base … [LIBRARIES …] [RANKS 1 2 4] [LABELS …] [TIMEOUT s])
+# A GoogleTest program test_NAME over static folder libraries. With RANKS it runs under mpirun
+# once for each number of ranks (and has its own main). A test of whole libtrireme.so says DEPENDS shared.
+function(trireme_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LIBRARIES;RANKS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  trireme_existing(sources ${ARG_SOURCES})
+  if(NOT sources OR (ARG_RANKS AND NOT TRIREME_MPI))
+    return()
+  endif()
+  list(TRANSFORM ARG_DEPENDS PREPEND trireme_)
+  trireme_test_headers()
+  add_executable(test_${name} ${sources})
+  target_compile_options(test_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -fpch-preprocess)
+  target_precompile_headers(test_${name} REUSE_FROM trireme_test_headers)
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} trireme_flags ${ARG_LIBRARIES} GTest::gmock GTest::gtest)
+  if(ARG_RANKS)
+    foreach(ranks ${ARG_RANKS})
+      add_test(NAME ${name}.ranks${ranks} COMMAND ${TRIREME_MPIRUN} -n ${ranks} $<TARGET_FILE:test_${name}>)
+      set_tests_properties(${name}.ranks${ranks} PROPERTIES
+        TIMEOUT ${ARG_TIMEOUT} LABELS "${name};${ARG_LABELS}" PROCESSORS ${ranks} ENVIRONMENT "${TRIREME_MPIRUN_ENV}")
+    endforeach()
+  else()
+    target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
+    add_test(NAME ${name} COMMAND test_${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${name};${ARG_LABELS}")
+  endif()
+endfunction()
