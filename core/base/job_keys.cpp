@@ -276,7 +276,7 @@ std::vector<Row> build() {
       integer("train.batch", "samples", 1, two_31, bits, in(&Job::train, &Train::batch),
               "global batch, whatever the number of ranks"),
       integer("train.micro_batches", "", 0, 65536, bits, in(&Job::train, &Train::micro_batches),
-              "parts of a batch, a power of two and the most ranks possible; 0: ranks of the first start"),
+              "parts of a batch, the most ranks possible; best a power of two; 0: ranks of the first start"),
       integer("train.epochs", "epochs", 0, 1'000'000, bits, in(&Job::train, &Train::epochs),
               "passes over the data; 0: train.steps decides; --set of one replaces the other"),
       integer("train.steps", "steps", 0, two_31, bits, in(&Job::train, &Train::steps),

@@ -336,10 +336,6 @@ class Parser {
       fail(ExitCode::usage, "{}: train.epochs or train.steps is missing; give one of them", origin("train.epochs"));
     }
     const std::int64_t parts = train.micro_batches;
-    if (parts != 0 && (parts & (parts - 1)) != 0) {
-      fail(ExitCode::usage, "{}: train.micro_batches = {} is no power of two; wanted: 1, 2, 4, … 65536, or 0",
-           origin("train.micro_batches"), parts);
-    }
     if (parts != 0 && train.batch % parts != 0) {
       fail(ExitCode::usage, "{}: train.batch = {} is no multiple of train.micro_batches = {}", origin("train.batch"),
            train.batch, parts);

@@ -1,6 +1,7 @@
 // Commands and options on CLI11, and what is said about a mistake in the command line.
 #include "core/cli/command.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -50,6 +51,12 @@ std::optional<std::string> explain(const CLI::App& program, const std::vector<st
   return std::nullopt;
 }
 
+const CLI::App& chosen(const CLI::App& program) {
+  const CLI::App* app = &program;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return *app;
+}
+
 // "trireme plugin describe", as far as the words were understood.
 std::string path_of(const CLI::App& program) {
   std::string path = program.get_name();
@@ -59,6 +66,28 @@ std::string path_of(const CLI::App& program) {
     path += " " + app->get_name();
   }
   return path;
+}
+
+// Widths of all help texts.
+class Wide : public CLI::Formatter {
+ public:
+  Wide() { column_width(34); }
+};
+
+class OwnUsage final : public Wide {
+ public:
+  explicit OwnUsage(const char* text) : text_(text) {}
+  std::string make_usage(const CLI::App*, std::string) const override { return "Usage: " + text_ + "\n"; }
+
+ private:
+  std::string text_;
+};
+
+std::string what_is_missing(const CLI::App& app, const CLI::ParseError& error) {
+  const bool command = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+                       app.get_subcommands().empty() && app.get_require_subcommand_min() > 0;
+  if (!command) return error.what();
+  return fmt::format("no command given; known: {}", fmt::join(commands_of(app), ", "));
 }
 
 CLI::Option* with(CLI::Option* option, const Command::How& how) {
@@ -80,9 +109,7 @@ Command Command::add(const char* name, const char* help) {
   return {app_->add_subcommand(name, help), run_};
 }
 
-void Command::usage(const char* text) {
-  app_->description(fmt::format("{}\nUsage: {}", app_->get_description(), text));
-}
+void Command::usage(const char* text) { app_->formatter(std::make_shared<OwnUsage>(text)); }
 
 void Command::footer(const char* text) { app_->footer(text); }
 
@@ -95,10 +122,13 @@ void Command::texts(const char* names, std::vector<std::string>& into, const cha
 }
 
 void Command::integer(const char* names, std::int64_t& into, std::int64_t least, std::int64_t most, const char* help) {
-  app_->add_option(names, into, help)
-      ->check(CLI::Range(least, most, "N"))
-      ->type_name("")
-      ->default_str(std::to_string(into));
+  const auto within = [least, most](const std::string& text) -> std::string {
+    std::int64_t value = 0;
+    if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is not a whole number", text);
+    if (value >= least && value <= most) return "";
+    return fmt::format("{} is not in {} … {}", value, least, most);
+  };
+  app_->add_option(names, into, help)->check(within)->type_name("N")->default_str(std::to_string(into));
 }
 
 void Command::flag(const char* names, bool& into, const char* help) { app_->add_flag(names, into, help); }
@@ -113,7 +143,7 @@ void Command::does(Run run) {
 }
 
 Program::Program(const char* name, const char* help) : app_(std::make_unique<CLI::App>(help, name)) {
-  app_->get_formatter()->column_width(34);
+  app_->formatter(std::make_shared<Wide>());
 }
 Program::~Program() = default;
 
@@ -125,7 +155,8 @@ std::optional<int> Program::parse(const std::vector<std::string>& words) {
     app_->parse(reversed);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app_->exit(error);  // --help
-    log::error("{}\n{} --help shows how it is used", explain(*app_, words).value_or(error.what()), path_of(*app_));
+    log::error("{}\n{} --help shows how it is used",
+               explain(*app_, words).value_or(what_is_missing(chosen(*app_), error)), path_of(*app_));
     return static_cast<int>(ExitCode::usage);
   }
   return std::nullopt;

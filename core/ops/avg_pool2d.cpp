@@ -1,5 +1,5 @@
-// avg_pool2d, channels-last, no padding: x (B, H, W, C) → y (B, H', W', C), H' = (H − window) ÷ stride + 1. The first
-// of equal largest wins; NaN is larger than all. Stride 0: as the window.
+// avg_pool2d, channels-last, no padding: x (B, H, W, C) → y (B, H', W', C), H' = (H − window) ÷ stride + 1: the mean of
+// each window. Stride 0: as the window. A window of (H, W) is global average pooling.
 #include <array>
 
 #include "core/ops/all.h"
@@ -25,8 +25,7 @@ void infer(Inference& inference) {
   const Shape& x = rule.shape(0);
   rule.require(x.rank() == 4, 0, "it must be (batch, height, width, channels)");
   const Extents e = extents(inference.attributes);
-  rule.attribute(e.wh > 0 && e.ww > 0, "window",
-                 "must be two numbers above 0");
+  rule.attribute(e.wh > 0 && e.ww > 0, "window", "must be two numbers above 0");
   rule.attribute(e.sh > 0 && e.sw > 0, "stride", "must be two numbers from 0 (0: as the window)");
   rule.require(x[1] >= e.wh && x[2] >= e.ww, 0, "the window must not exceed the picture");
   const Shape y{x[0], (x[1] - e.wh) / e.sh + 1, (x[2] - e.ww) / e.sw + 1, x[3]};
@@ -57,7 +56,11 @@ void reference(Reference& r) {
 }
 
 std::vector<Case> cases() {
-  const auto image = [](Shape shape) { return Case::Input{.shape = shape, }; };
+  const auto image = [](Shape shape) {
+    return Case::Input{
+        .shape = shape,
+    };
+  };
   return {
       {"two", {image({2, 6, 4, 8})}, {{"window", {2, 2}}}},
       {"cropped", {image({2, 7, 5, 3})}, {{"window", {2, 2}}}},

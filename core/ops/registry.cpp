@@ -7,9 +7,10 @@
 namespace trireme::ops {
 
 Registry::Registry()
-    : ops_{linear_op(),  conv2d_op(), batch_norm_op(), relu_op(),     max_pool2d_op(),
-           dropout_op(), add_op(),    mul_op(),        reshape_op(),  flatten_op(),
-           sum_op(),     mean_op(),   convert_op(),    accuracy_op(), softmax_cross_entropy_op()} {
+    : ops_{linear_op(),    conv2d_op(), batch_norm_op(), relu_op(),     max_pool2d_op(),
+           dropout_op(),   add_op(),    mul_op(),        reshape_op(),  flatten_op(),
+           sum_op(),       mean_op(),   convert_op(),    accuracy_op(), softmax_cross_entropy_op(),
+           avg_pool2d_op()} {
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     ops_[i].attributes.name_op(ops_[i].name);
     for (std::size_t j = 0; j < i; ++j) {

@@ -38,7 +38,7 @@ struct Manifest {
   std::vector<SliceFile> slices;
 };
 
-// Committed checkpoints in `folder` (checkpoints/), newest first.
+// Committed checkpoints in `folder` (checkpoints/), newest first; of a step saved twice the later save comes first.
 [[nodiscard]] std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 // Throws Error(data) for a checksum or format fault (naming file and place), Error(io) for a failed read.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& checkpoint);

@@ -102,6 +102,7 @@ Manifest manifest_from(const Json& json) {
                                slice.at("offsets").get<std::map<std::string, std::uint64_t>>(),
                                slice.at("rest_hash").get<std::string>()});
   }
+  if (manifest.slices.empty()) fail(ExitCode::data, "no slices");
   for (std::uint64_t index = 0; index < manifest.slices.size(); ++index) check_slice(manifest, index);
   return manifest;
 }

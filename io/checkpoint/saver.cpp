@@ -20,8 +20,8 @@
 #include "core/base/fault.h"
 #include "core/base/file.h"
 #include "core/device/thread_stream.h"
+#include "io/checkpoint/folder.h"
 #include "io/checkpoint/format.h"
-#include "io/checkpoint/retention.h"
 #include "io/checkpoint/slice.h"
 
 namespace trireme::io {

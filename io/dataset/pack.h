@@ -26,15 +26,15 @@ struct PackOptions {
   std::map<std::string, std::string> fields;  // field → "file.idx3-ubyte.gz" or "file.h5:/dataset"
   std::filesystem::path output;               // "fashion/train": fashion/train-00000-of-00004.h5 …
   std::int64_t files = 1;
-  std::int64_t chunk_rows = 256;  // 0: contiguous
+  std::int64_t chunk_rows = 256;  // 0: contiguous; fewer where a chunk would pass 64 MiB
   int deflate = 0;
   bool shuffle = false, fletcher32 = false;
   bool overwrite = false;        // existing outputs are refused otherwise
   bool shuffle_samples = false;  // permute samples by `seed` before packing
   std::uint64_t seed = 1;
 };
-// Each file is written under a temporary name, fsynced and renamed; what fails leaves no file. `progress` gets samples
-// done and total. Returns the files written.
+// Files are written under temporary names, fsynced, and renamed when all are complete; what fails leaves no file.
+// `progress` gets samples done and total. Returns the files written.
 std::vector<std::filesystem::path> pack(const PackOptions& options,
                                         const std::function<void(std::int64_t, std::int64_t)>& progress);
 

@@ -22,14 +22,16 @@ class OpenHdf5File final : public Hdf5File {
   [[nodiscard]] std::optional<std::string> attribute(const std::string& name) const override;
   void close() override;
 
-  // rows.cpp
+  // layout.cpp
   [[nodiscard]] DatasetInfo info(const std::string& dataset) const override;
+  void create_dataset(const std::string& dataset, const Shape& shape, Dtype dtype, const Creation& how) override;
+  [[nodiscard]] std::uint64_t offset(const std::string& dataset) const override;
+
+  // rows.cpp
   void read(const std::string& dataset, std::int64_t first, std::int64_t count, Dtype as,
             std::span<std::byte> to) const override;
-  void create_dataset(const std::string& dataset, const Shape& shape, Dtype dtype, const Creation& how) override;
   void write(const std::string& dataset, std::int64_t first, std::int64_t count, Dtype dtype,
              std::span<const std::byte> from) override;
-  [[nodiscard]] std::uint64_t offset(const std::string& dataset) const override;
 
  private:
   struct Opened {

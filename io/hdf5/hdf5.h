@@ -37,9 +37,11 @@ class Hdf5File {
   [[nodiscard]] virtual const std::filesystem::path& path() const = 0;
   [[nodiscard]] virtual std::vector<std::string> datasets() const = 0;  // all paths below the root, sorted
   [[nodiscard]] virtual bool has(const std::string& dataset) const = 0;
-  // Throws Error(data): no such dataset (with the nearest name), scalar, type not numeric, more than 8 dimensions.
+  // A scalar has rank 0. Throws Error(data): no such dataset (with the nearest name), type not numeric, more than 8
+  // dimensions, a filter this HDF5 lacks, a virtual dataset whose sources are missing.
   [[nodiscard]] virtual DatasetInfo info(const std::string& dataset) const = 0;
-  // Rows [first, first + count) converted to `as`, dense, into `to` (exactly that size).
+  // Rows [first, first + count) converted to `as`, dense, into `to` (exactly that size); a scalar is one row. Throws
+  // Error(data) with file, dataset and rows: checksum, value out of the range of `as`, u64 above 2^63 - 1; Error(io).
   virtual void read(const std::string& dataset, std::int64_t first, std::int64_t count, Dtype as,
                     std::span<std::byte> to) const = 0;
 

@@ -213,8 +213,8 @@ Recorder::~Recorder() {
   }
   s.wake.notify_one();
   s.thread.join();
-  if (s.failed) return;  // reported by the call that met it, or by the log below
   try {
+    s.rethrow();  // met after the last call
     s.drain();
     s.flush();
   } catch (const std::exception& failure) {

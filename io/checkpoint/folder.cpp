@@ -1,5 +1,5 @@
-// Names of checkpoints and attempts; what is listed, kept, set aside and swept.
-#include "io/checkpoint/retention.h"
+// The folder of checkpoints: names in it, what is listed, kept, set aside and swept.
+#include "io/checkpoint/folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

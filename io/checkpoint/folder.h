@@ -1,4 +1,4 @@
-// Which checkpoints stay. Inside io/checkpoint only; rank 0's writer, after a commit.
+// The folder of checkpoints: which stay. Inside io/checkpoint only; rank 0's writer, after a commit.
 #pragma once
 
 #include <cstdint>

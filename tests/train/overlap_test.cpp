@@ -1,0 +1,33 @@
+// Communication overlaps backward: with one layer's backward held up, earlier buckets have left and come back before it ends.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/train/harness.h"
+
+namespace trireme::train {
+namespace {
+
+TEST(Overlap, ABucketIsReducedWhileBackwardStillRuns) {
+  Harness harness("conditional-net", 32, 1, 10);
+  const std::uint32_t linear = ops::Registry::get().find("linear", 1);
+  harness.step->run(0, *harness.feed);
+  int layers = 0;
+  double first_layer_began = 0;
+  harness.model->tape().on_op = [&](std::uint32_t op, bool backward) {
+    if (!backward || op != linear || ++layers < 3) return;
+    // Backward of fc1, the last of three: head and fc2 have announced their gradients.
+    first_layer_began = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  };
+  harness.step->run(1, *harness.feed);
+  ASSERT_EQ(layers, 3);
+  ASSERT_GE(harness.sync->buckets(), 3u);
+  const double ended = first_layer_began + 0.2;
+  EXPECT_LT(harness.sync->bucket_done(0).time(), ended);   // the weights of head and fc2
+  EXPECT_GT(harness.sync->bucket_done(harness.sync->buckets() - 1).time(), ended);   // fc1 is in the last ones
+}
+
+}  // namespace
+}  // namespace trireme::train
