@@ -78,7 +78,7 @@ struct Job {
   } checkpoint;
 
   struct Run {
-    std::filesystem::path dir;  // default: runs/<name of the job file>
+    std::filesystem::path dir;  // default: runs/NAME beside NAME.toml
     std::int64_t log_every_steps = 50;
   } run;
 

@@ -322,13 +322,13 @@ std::vector<Row> build() {
       row("checkpoint.keep_best", "", none, in(&Job::checkpoint, &Checkpoint::keep_best),
           "keep the one that is best by eval.best, too"),
 
-      path("run.dir", PathKind::current, none, in(&Job::run, &Job::Run::dir),
-           "where results go; relative to the current directory"),
+      path("run.dir", PathKind::beside_job, none, in(&Job::run, &Job::Run::dir),
+           "where results go; relative to the job file"),
       integer("run.log_every_steps", "steps", 1, two_31, none, in(&Job::run, &Job::Run::log_every_steps),
               "a line of progress and metrics"),
   };
   for (Row& one : made) {
-    if (one.key.name == "run.dir") one.key.fallback = "\"runs/NAME\", NAME of the job file";
+    if (one.key.name == "run.dir") one.key.fallback = "\"runs/NAME\" beside the job file NAME.toml";
     if (one.key.type == "boolean") one.key.range = "true | false";
   }
   return made;

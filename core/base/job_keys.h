@@ -22,8 +22,8 @@ using Value = std::variant<bool, std::int64_t, double, std::string, Texts, TextT
 
 // Does the key change the trained bits, and so belong to identity()?
 enum class Effect { none, bits };
-// Texts that are paths: relative to the job file, to the current directory, or a plugin's name or file.
-enum class PathKind { none, beside_job, current, plugin };
+// Texts that are paths: relative to the job file, or a plugin's name or file.
+enum class PathKind { none, beside_job, plugin };
 
 struct Row {
   JobKey key;
@@ -53,6 +53,9 @@ struct Row {
 // A path of a job made absolute, or a plugin's name as it is.
 [[nodiscard]] std::string resolve(std::string_view text, PathKind kind, const std::filesystem::path& job_file,
                                   const std::string& place);
+// UTF-8 without NUL?
 [[nodiscard]] bool valid_utf8(std::string_view text);
+// The first byte above ASCII outside of strings and comments of a TOML text, where none may be; npos: there is none.
+[[nodiscard]] std::size_t first_outside_ascii(std::string_view toml);
 
 }  // namespace trireme::job_table

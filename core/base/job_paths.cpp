@@ -58,40 +58,10 @@ std::string resolve(std::string_view text, PathKind kind, const std::filesystem:
   if (expanded.empty()) fail(ExitCode::usage, "{}: {} is an empty path", place, toml_quoted(text));
   if (kind == PathKind::plugin && expanded.find('/') == std::string::npos) return expanded;
   const std::filesystem::path current = std::filesystem::current_path();
-  path = kind == PathKind::current ? current / path : (current / job_file).parent_path() / path;
+  path = (current / job_file).parent_path() / path;
   const std::string resolved = tidy(path).string();
   if (!valid_utf8(resolved)) fail(ExitCode::usage, "{}: path {} is not valid UTF-8", place, toml_quoted(text));
   return resolved;
-}
-
-// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. NUL, which would cut a path, is refused.
-bool valid_utf8(std::string_view text) {
-  std::size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead == 0) return false;
-    std::size_t more = 0;
-    std::uint32_t code = lead, least = 0;
-    if (lead >= 0x80) {
-      if (lead >= 0xC2 && lead < 0xE0)
-        more = 1, code = lead & 0x1Fu, least = 0x80;
-      else if (lead >= 0xE0 && lead < 0xF0)
-        more = 2, code = lead & 0x0Fu, least = 0x800;
-      else if (lead >= 0xF0 && lead < 0xF5)
-        more = 3, code = lead & 0x07u, least = 0x10000;
-      else
-        return false;
-    }
-    if (more >= text.size() - i) return false;
-    for (std::size_t k = 1; k <= more; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0u) != 0x80u) return false;
-      code = code << 6 | (next & 0x3Fu);
-    }
-    if (code < least || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
-    i += more + 1;
-  }
-  return true;
 }
 
 }  // namespace trireme::job_table

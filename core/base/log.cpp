@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -80,6 +81,12 @@ void clear_progress(State& s) {
   s.progress_shown = false;
 }
 
+// What `trireme launch` says of its own output counts: ranks under mpirun have a terminal of mpirun's making.
+bool on_terminal() {
+  const char* const said = std::getenv("TRIREME_TERMINAL");
+  return said != nullptr ? std::string_view(said) == "1" : ::isatty(STDOUT_FILENO) == 1;
+}
+
 // As much of a line as one row of the terminal holds: a wrapped line could not be overwritten.
 std::string_view fitting(std::string_view line) {
   winsize size{};
@@ -132,7 +139,7 @@ void progress(std::string_view line, bool keep) {
   const std::lock_guard lock(s.mutex);
   if (keep) write_to_file(s, Level::info, line);
   if (s.rank != 0) return;
-  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  static const bool terminal = on_terminal();
   if (keep) {
     clear_progress(s);
     print(stdout, fmt::format("{}\n", line));

@@ -65,6 +65,7 @@ void add_launch(Command program) {
   Command command = program.add("launch", "Start the ranks of train, eval or predict by srun or mpirun");
   command.usage("trireme launch [OPTIONS] train|eval|predict JOB [OPTIONS of that command]");
   command.footer(
+      "TRIREME_MPIRUN_OPTIONS and TRIREME_SRUN_OPTIONS add words to the command line of mpirun and srun.\n"
       "TERM, INT and USR1 make the ranks save and stop (exit code 75); a second TERM or INT ends them at once.\n"
       "Examples:\n"
       "  trireme launch -n 2 train job.toml --set train.epochs=1 --resume auto\n"

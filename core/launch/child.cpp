@@ -149,13 +149,7 @@ void Child::pass_on(const std::function<void(const std::string&)>& line) {
   while (true) {
     const ssize_t got = ::read(stderr_, buffer.data(), buffer.size());
     if (got <= 0) return;
-    const auto size = static_cast<std::size_t>(got);
-    for (std::size_t sent = 0; sent < size;) {
-      const ssize_t written = ::write(STDERR_FILENO, buffer.data() + sent, size - sent);
-      if (written < 0 && errno != EINTR && errno != EAGAIN) break;  // our own stderr is gone; go on reading
-      if (written > 0) sent += static_cast<std::size_t>(written);
-    }
-    partial_.append(buffer.data(), size);
+    partial_.append(buffer.data(), static_cast<std::size_t>(got));
     std::size_t begin = 0;
     for (std::size_t end; (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1) {
       line(partial_.substr(begin, end - begin));

@@ -12,14 +12,14 @@ namespace trireme::launch {
 
 class Child {
  public:
-  // Starts `command` (searched on PATH) with `environment` added. Standard input is empty; what it writes to stderr goes through
-  // the launcher. If the launcher dies, the child gets USR1: ranks save and stop. Throws Error(usage) where it cannot be started.
+  // Starts `command` (searched on PATH) with `environment` added. Standard input is empty; what it writes to stderr comes to
+  // wait(). If the launcher dies, the child gets USR1: ranks save and stop. Throws Error(usage) where it cannot be started.
   Child(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& environment);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child();  // leaves no process behind
 
-  // Passes stderr on, line by line to `line` too, until the child has ended; `on_signal` gets TERM, INT, USR1 and HUP as they
+  // Gives stderr to `line`, line by line, until the child has ended; `on_signal` gets TERM, INT, USR1 and HUP as they
   // come to the launcher. Returns the exit code, 128 + signal where it was killed.
   int wait(const std::function<void(const std::string&)>& line, const std::function<void(int)>& on_signal);
   void signal(int number) const;      // to the child itself

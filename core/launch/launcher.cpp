@@ -9,11 +9,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/threads.h"
 #include "core/launch/child.h"
+#include "core/launch/console.h"
 #include "core/launch/outcome.h"
 #include "core/launch/slurm.h"
 
@@ -27,10 +29,18 @@ struct Plan {
   std::vector<std::string> command;
   Environment environment;
   std::optional<Allocation> allocation;  // where srun starts the ranks
+  bool direct = false;                   // one rank, started without either
 };
 
 void add(std::vector<std::string>& to, std::initializer_list<std::string> words) {
   to.insert(to.end(), words.begin(), words.end());
+}
+
+// Words that a site or a user adds to the starter's command line.
+void add_from(std::vector<std::string>& to, const char* variable) {
+  const char* const text = std::getenv(variable);
+  std::istringstream words(text == nullptr ? "" : text);
+  for (std::string word; words >> word;) to.push_back(word);
 }
 
 void plan_srun(Plan& plan, const Allocation& allocation, int ranks) {
@@ -38,6 +48,7 @@ void plan_srun(Plan& plan, const Allocation& allocation, int ranks) {
   if (allocation.cpus_per_task > 0) {  // srun of 22.05 ignores SLURM_CPUS_PER_TASK
     plan.command.push_back(fmt::format("--cpus-per-task={}", allocation.cpus_per_task));
   }
+  add_from(plan.command, "TRIREME_SRUN_OPTIONS");
   plan.allocation = allocation;
 }
 
@@ -57,6 +68,11 @@ void plan_mpirun(Plan& plan, int ranks) {
     plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
     plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
+  // On other hosts (of a PBS or LSF allocation) ranks see only what is named.
+  for (const char* name : {"LD_LIBRARY_PATH", "TRIREME_PLUGIN_PATH"}) {
+    if (std::getenv(name) != nullptr) add(plan.command, {"-x", name});
+  }
+  add_from(plan.command, "TRIREME_MPIRUN_OPTIONS");
   // Without a remote shell mpirun refuses to start even on its own host.
   if (find_program("ssh").empty() && find_program("rsh").empty() && std::getenv("OMPI_MCA_plm") == nullptr &&
       std::getenv("PBS_JOBID") == nullptr && std::getenv("LSB_JOBID") == nullptr) {
@@ -72,18 +88,23 @@ Plan plan(const LaunchOptions& options) {
     plan_srun(plan, *allocation, ranks);
   } else if (ranks > 1) {
     plan_mpirun(plan, ranks);
+  } else {
+    plan.direct = true;
   }
   plan.command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
+  // mpirun gives ranks a terminal of its own making, whatever the launcher's output is.
+  plan.environment.emplace_back("TRIREME_TERMINAL", ::isatty(STDOUT_FILENO) == 1 ? "1" : "0");
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) plan.environment.emplace_back("OMP_WAIT_POLICY", "passive");
   return plan;
 }
 
 // Turns what reaches the launcher into what the ranks should get. The first request: USR1, ranks save and stop. Slurm and shells
-// often send a signal twice, so only one a second later counts as the second.
+// often send a signal twice, so only one a second later counts as the second: TERM to mpirun or srun, which end their ranks; a
+// rank without them takes TERM for one more request, so it is killed.
 class Requests {
  public:
-  explicit Requests(Child& child) : child_(child) {}
+  Requests(Child& child, bool direct) : child_(child), direct_(direct) {}
   void operator()(int number) {
     const Clock::time_point now = Clock::now();
     if (count_ > 0 && (number == SIGUSR1 || now - last_ < std::chrono::seconds(1))) return;
@@ -94,8 +115,7 @@ class Requests {
       child_.signal(SIGUSR1);
     } else if (count_ == 2) {
       log::warn("{} received again: ending the ranks unsaved", name_of(number));
-      child_.signal_all(SIGTERM);
-      child_.signal(SIGTERM);
+      child_.signal(direct_ ? SIGKILL : SIGTERM);
     } else {
       child_.signal_all(SIGKILL);
     }
@@ -111,25 +131,9 @@ class Requests {
     }
   }
   Child& child_;
+  bool direct_;
   int count_ = 0;
   Clock::time_point last_{};
-};
-
-// The first line of a rank's error; where no rank could say anything, what mpirun or srun noticed.
-class FirstCause {
- public:
-  void operator()(const std::string& line) {
-    if (cause_.empty() && (line.rfind("error: ", 0) == 0 || line.find("] error: ") != std::string::npos)) {
-      cause_ = line;
-    }
-    if (noticed_.empty() && (line.rfind("mpirun noticed that", 0) == 0 || line.rfind("srun: error:", 0) == 0)) {
-      noticed_ = line;
-    }
-  }
-  [[nodiscard]] std::string text() const { return cause_.empty() ? noticed_ : cause_; }
-
- private:
-  std::string cause_, noticed_;
 };
 
 bool is_ours(int code) {
@@ -175,14 +179,16 @@ int launch(const LaunchOptions& options) {
   std::optional<Outcome> before;
   if (!options.run_directory.empty()) before = read_outcome(options.run_directory);
 
-  FirstCause first;
+  Console console;
   int child_code = 0;
   {
     Child child(chosen.command, chosen.environment);
-    Requests requests(child);
-    child_code = child.wait([&](const std::string& line) { first(line); }, [&](int number) { requests(number); });
+    Requests requests(child, chosen.direct);
+    child_code =
+        child.wait([&](const std::string& line) { console.line(line); }, [&](int number) { requests(number); });
   }
-  const End end = decide(options.run_directory, before, child_code, first.text());
+  console.end();
+  const End end = decide(options.run_directory, before, child_code, console.first_cause());
   const bool failed = end.code != 0 && end.code != static_cast<int>(ExitCode::stopped);
   if (failed && !end.cause.empty()) log::error("exit code {}; first cause: {}", end.code, end.cause);
   return end.code;

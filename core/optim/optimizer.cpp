@@ -1,7 +1,7 @@
 // The update rule of a job, and the moments that its fused pass keeps.
 #include "core/optim/optimizer.h"
 
-#include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/device/update_math.h"
 
 namespace trireme::optim {
@@ -14,9 +14,10 @@ device::UpdateRule rule_of(const Job::Optimizer& job, std::uint64_t total_steps)
   rule.schedule.warmup = static_cast<std::uint64_t>(job.warmup_steps);
   if (job.schedule == "cosine") {
     if (rule.schedule.warmup >= total_steps) {
-      fail(ExitCode::usage,
-           "optimizer.warmup_steps = {}: the run has {} steps, so the cosine would never begin; set fewer than {}",
-           job.warmup_steps, total_steps, total_steps);
+      log::warn(
+          "optimizer.warmup_steps = {}: the run has {} steps, so the learning rate never reaches {} and the cosine "
+          "never begins",
+          job.warmup_steps, total_steps, job.lr);
     }
     rule.schedule.total = total_steps;
   }

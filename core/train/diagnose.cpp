@@ -51,10 +51,11 @@ std::string diagnose(comm::Group& group, const Job& job, const Plan& plan, std::
     const auto values = std::span<const float>(host.span<float>());
     if (!std::isfinite(sum)) culprit = fmt::format("loss sum ({})", sum);
     if (culprit.empty()) culprit = first_bad(layout.parameters, values.first(layout.parameter_elements), "gradient of");
-    if (culprit.empty()) culprit = first_bad(layout.buffers, values.subspan(layout.parameter_elements), "new value of buffer");
+    if (culprit.empty())
+      culprit = first_bad(layout.buffers, values.subspan(layout.parameter_elements), "new value of buffer");
     if (!culprit.empty())
-      culprit = fmt::format("step {}, micro-batch {} (samples {} to {} of the run), {}", step, plan.first + i, batch->at.first,
-                            batch->at.first + static_cast<std::uint64_t>(batch->at.rows) - 1, culprit);
+      culprit = fmt::format("step {}, micro-batch {} (samples {} to {} of the run), {}", step, plan.first + i,
+                            batch->at.first, batch->at.first + static_cast<std::uint64_t>(batch->at.rows) - 1, culprit);
     feed->release(*batch, compute);
     model.reset();
   }

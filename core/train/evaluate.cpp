@@ -52,8 +52,9 @@ int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool jso
 
 int evaluate(const Job& job, const std::filesystem::path& checkpoint, bool json) {
   launch::catch_stop_requests();
-  return run_group(job, [&](comm::Group& group) { return evaluate_group(job, checkpoint, json, group); },
-                   [](ExitCode, const std::string&) {});
+  return run_group(
+      job, [&](comm::Group& group) { return evaluate_group(job, checkpoint, json, group); },
+      [](ExitCode, const std::string&) {});
 }
 
 }  // namespace trireme::train

@@ -18,15 +18,15 @@ namespace trireme::train {
 
 struct Evaluation {
   double loss = 0;
-  std::vector<double> metrics;       // in the order of metric_names
+  std::vector<double> metrics;  // in the order of metric_names
   std::int64_t samples = 0;
   double seconds = 0;
 };
 
 class Evaluator {
  public:
-  Evaluator(comm::Group group, const EvalPlan& plan, bool same_world, plugin::Model& model, device::StepBlockRing& block,
-            device::Stream compute, std::shared_ptr<device::Device> device);
+  Evaluator(comm::Group group, const EvalPlan& plan, bool same_world, plugin::Model& model,
+            device::StepBlockRing& block, device::Stream compute, std::shared_ptr<device::Device> device);
 
   // Rounds over a feed of plan.sequence(). `between` runs after each round on all ranks; false ends it: none is returned.
   [[nodiscard]] std::optional<Evaluation> run(io::Feed& feed, std::uint64_t step, const std::function<bool()>& between);

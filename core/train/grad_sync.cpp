@@ -47,7 +47,8 @@ GradSync::GradSync(comm::Group group, const Plan& plan, const plugin::Layout& la
   if (layout.buffer_elements > 0) buckets_.push_back({{layout.parameter_elements, elements_}, 0, 0, {}});
 
   for (const plugin::Parameter& parameter : layout.parameters) pieces_.push_back({parameter.range, 0});
-  std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.range.begin < b.range.begin; });
+  std::sort(pieces_.begin(), pieces_.end(),
+            [](const Piece& a, const Piece& b) { return a.range.begin < b.range.begin; });
   for (Bucket& bucket : buckets_)
     for (const Piece& piece : pieces_) {
       const std::uint64_t begin = std::max(bucket.range.begin, piece.range.begin);
@@ -82,7 +83,7 @@ void GradSync::scalars(plugin::Model& model, const plugin::Loss& loss) {
   const bool last = local_ + 1 == plan_.locals;
   scalars_.add(model, loss, last, compute_);
   scalars_left_ = last;
-  if (last) leave_full();   // a raw plugin's gradients were ready before its loss
+  if (last) leave_full();  // a raw plugin's gradients were ready before its loss
 }
 
 void GradSync::count(Range range) {
@@ -93,7 +94,8 @@ void GradSync::count(Range range) {
     if (begin >= end) continue;
     piece->announced += end - begin;
     if (piece->announced > piece->range.size())
-      fail(ExitCode::internal, "gradient_ready: elements [{}, {}) of the gradient arena were announced twice", begin, end);
+      fail(ExitCode::internal, "gradient_ready: elements [{}, {}) of the gradient arena were announced twice", begin,
+           end);
     if (local_ + 1 != plan_.locals) continue;
     for (Bucket& bucket : buckets_) {
       const std::uint64_t from = std::max(begin, bucket.range.begin), to = std::min(end, bucket.range.end);
@@ -119,7 +121,7 @@ void GradSync::leave_full() {
 void GradSync::leave(Bucket& bucket) {
   const device::Kernels& kernels = device_->kernels();
   device::Stream stream = group_.stream();
-  stream.wait(compute_.record());   // this range was written on the compute stream
+  stream.wait(compute_.record());  // this range was written on the compute stream
   const bool across = group_.size() > 1;
   const std::span<double> tiles = squares(bucket.range);
   for (std::size_t k = 1; k < chain_.size(); ++k) {
@@ -144,8 +146,10 @@ void GradSync::end() {
   for (Piece& piece : pieces_) {
     if (piece.announced == piece.range.size()) continue;
     if (piece.announced != 0)
-      fail(ExitCode::internal, "gradient_ready: {} of the {} elements from {} on of the gradient arena were announced; announce all or none",
-           piece.announced, piece.range.size(), piece.range.begin);
+      fail(
+          ExitCode::internal,
+          "gradient_ready: {} of the {} elements from {} on of the gradient arena were announced; announce all or none",
+          piece.announced, piece.range.size(), piece.range.begin);
     kernels.fill(arena(arena_, piece.range), 0.0f, compute_);
     count(piece.range);
   }
@@ -162,7 +166,7 @@ void GradSync::end() {
 
 optim::Reduced GradSync::wait(device::Stream& compute, double n) {
   const double start = now();
-  compute.wait(buckets_.back().done);   // the stream runs in order: all earlier buckets and the scalars are done
+  compute.wait(buckets_.back().done);  // the stream runs in order: all earlier buckets and the scalars are done
   waited_ += now() - start;
   const std::uint32_t sum = chain_.back();
   const Range parameters{0, parameter_elements_}, buffers{parameter_elements_, elements_};

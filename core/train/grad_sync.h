@@ -33,19 +33,19 @@ class GradSync {
   [[nodiscard]] optim::Reduced wait(device::Stream& compute, double n);
 
   [[nodiscard]] std::span<const double> scalar_sums() const { return scalars_.sums(); }
-  [[nodiscard]] double waited() const { return waited_; }       // seconds, all in all
+  [[nodiscard]] double waited() const { return waited_; }  // seconds, all in all
   // When bucket i of this step was handed to the communication stream's tree (tests of overlap).
   [[nodiscard]] const device::Event& bucket_done(std::size_t i) const { return buckets_[i].done; }
   [[nodiscard]] std::size_t buckets() const { return buckets_.size(); }
 
  private:
   struct Bucket {
-    Range range;                        // of the arena: parameters, then buffers
-    std::uint64_t elements = 0;         // that must be ready: padding is not announced
+    Range range;                 // of the arena: parameters, then buffers
+    std::uint64_t elements = 0;  // that must be ready: padding is not announced
     std::uint64_t missing = 0;
     device::Event done;
   };
-  struct Piece {                        // of a parameter
+  struct Piece {  // of a parameter
     Range range;
     std::uint64_t announced = 0;
   };
@@ -62,13 +62,13 @@ class GradSync {
   Carry carry_;
   ScalarSync scalars_;
   device::Buffer memory_, squares_;
-  std::vector<Bucket> buckets_;         // in the order in which they travel
-  std::vector<Piece> pieces_;           // by begin
+  std::vector<Bucket> buckets_;  // in the order in which they travel
+  std::vector<Piece> pieces_;    // by begin
   device::Stream compute_{};
   std::uint32_t local_ = 0, arena_ = 0;
   std::span<const std::uint32_t> chain_;
-  std::size_t left_ = 0;                // buckets that have left
-  bool scalars_left_ = false;           // buckets wait for the loss: it travels first
+  std::size_t left_ = 0;       // buckets that have left
+  bool scalars_left_ = false;  // buckets wait for the loss: it travels first
   double waited_ = 0;
 };
 

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <sstream>
 #include <thread>
+#include <tuple>
 
 #include "core/base/fault.h"
 #include "core/base/log.h"
@@ -17,6 +19,26 @@ namespace trireme::train {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// The last evaluation stays with the run: "step samples loss metric…", exact.
+void put_evaluation(const Evaluation& evaluation, std::uint64_t step, std::map<std::string, std::string>& values) {
+  std::string text = fmt::format("{} {} {}", step, evaluation.samples, io::exact(evaluation.loss));
+  for (const double metric : evaluation.metrics) text += " " + io::exact(metric);
+  values["evaluation"] = text;
+}
+
+std::pair<std::optional<Evaluation>, std::uint64_t> get_evaluation(const std::map<std::string, std::string>& values) {
+  const auto found = values.find("evaluation");
+  if (found == values.end()) return {std::nullopt, ~std::uint64_t{0}};
+  std::istringstream text(found->second);
+  std::uint64_t step = 0;
+  Evaluation evaluation;
+  std::string word;
+  text >> step >> evaluation.samples >> word;
+  evaluation.loss = io::exact_double(word);
+  while (text >> word) evaluation.metrics.push_back(io::exact_double(word));
+  return {evaluation, step};
+}
 
 io::SaverOptions saver_options(const LoopParts& parts) {
   io::SaverOptions options;
@@ -47,14 +69,14 @@ Loop::Loop(const LoopParts& parts)
       reports_(parts.model.metric_names().size(), parts.device),
       sync_(parts.group, parts.plan, parts.model.layout(), parts.model.metric_names().size(),
             static_cast<std::uint64_t>(parts.job.train.bucket_kib) << 10, parts.device),
-      step_page_(parts.plan, static_cast<std::uint64_t>(parts.job.train.seed), parts.device->compute_stream(), parts.block,
-                 parts.model, sync_, parts.optimizer, reports_, parts.group),
+      step_page_(parts.plan, static_cast<std::uint64_t>(parts.job.train.seed), parts.device->compute_stream(),
+                 parts.block, parts.model, sync_, parts.optimizer, reports_, parts.group),
       saver_(saver_options(parts), parts.device),
       recorder_(recorder_options(parts)) {
   if (parts_.eval_data)
-    evaluator_ = std::make_unique<Evaluator>(parts_.group, make_eval_plan(parts_.job, parts_.plan, parts_.eval_data->samples()),
-                                             parts_.plan.same_world, parts_.model, parts_.block,
-                                             parts_.device->compute_stream(), parts_.device);
+    evaluator_ = std::make_unique<Evaluator>(
+        parts_.group, make_eval_plan(parts_.job, parts_.plan, parts_.eval_data->samples()), parts_.plan.same_world,
+        parts_.model, parts_.block, parts_.device->compute_stream(), parts_.device);
 }
 
 void Loop::begin(const std::optional<io::Manifest>& manifest) {
@@ -67,15 +89,19 @@ void Loop::begin(const std::optional<io::Manifest>& manifest) {
     evaluate_first = manifest->scalars.evaluation_due;
     const auto& values = manifest->scalars.values;
     best_ = {io::exact_double(values.at("best_value")), std::stoull(values.at("best_step"))};
+    std::tie(last_evaluation_, last_evaluated_) = get_evaluation(values);
   }
   start_step_ = last_saved_ = step_;
-  recorder_.cut_back(step_);
-  feed_ = open_feed(parts_.job, parts_.train_data, {true, parts_.plan.rows}, parts_.plan.training(step_), parts_.device);
+  recorder_.cut_back(step_, evaluate_first);
+  feed_ =
+      open_feed(parts_.job, parts_.train_data, {true, parts_.plan.rows}, parts_.plan.training(step_), parts_.device);
   if (evaluate_first) evaluate();
 }
 
 int Loop::run(const std::optional<io::Manifest>& manifest) {
   begin(manifest);
+  if (step_ == parts_.plan.total_steps && parts_.group.rank() == 0)
+    log::info("nothing to do: all {} steps of this job are done; choose another --run-dir to train anew", step_);
   while (step_ < parts_.plan.total_steps && !stop_) {
     const double start = now();
     parts_.group.progress(step_, "step");
@@ -117,12 +143,13 @@ void Loop::report(std::size_t keep) {
   stalled_before_ = saver_.stalled();
   while (const auto report = reports_.fetch(keep)) {
     if (report->halted) {
-      const std::string culprit = diagnose(parts_.group, parts_.job, parts_.plan, report->step, parts_.train_data, parts_.model,
-                                           parts_.block, parts_.device);
-      throw AlikeError(ExitCode::diverged,
-                       fmt::format("diverged: {}. Nothing was written since the last checkpoint; lower the learning rate, set "
-                                   "optimizer.clip_norm, or look at these samples",
-                                   culprit));
+      const std::string culprit = diagnose(parts_.group, parts_.job, parts_.plan, report->step, parts_.train_data,
+                                           parts_.model, parts_.block, parts_.device);
+      throw AlikeError(
+          ExitCode::diverged,
+          fmt::format("diverged: {}. Nothing was written since the last checkpoint; lower the learning rate, set "
+                      "optimizer.clip_norm, or look at these samples",
+                      culprit));
     }
     io::StepRecord record;
     record.step = report->step;
@@ -138,7 +165,8 @@ void Loop::report(std::size_t keep) {
 }
 
 HostWords Loop::mine(double step_seconds) const {
-  return {launch::stop_requested() ? 1u : 0u, saver_.written(), saver_.committed(),
+  // Only rank 0 knows what is committed; the others note a commit when they are told that it may begin.
+  return {launch::stop_requested() ? 1u : 0u, saver_.written(), parts_.group.rank() == 0 ? saver_.committed() : 0,
           static_cast<std::uint64_t>(step_seconds * 1e6)};
 }
 
@@ -168,7 +196,7 @@ void Loop::evaluate() {
     return !stop_;
   };
   const auto evaluation = evaluator_->run(*feed, step_, between);
-  if (!evaluation) return;   // stopped: the checkpoint says that an evaluation is due
+  if (!evaluation) return;  // stopped: the checkpoint says that an evaluation is due
   last_evaluated_ = step_;
   last_evaluation_ = evaluation;
   recorder_.evaluation(step_, evaluation->loss, evaluation->metrics, evaluation->samples, evaluation->seconds);
@@ -184,26 +212,27 @@ void Loop::evaluate() {
     }
   }
   if (!best_is_new_) return;
-  settle();   // the best parameters are these: an earlier save must be out of the way
+  settle();  // the best parameters are these: an earlier save must be out of the way
   if (last_saved_ != step_) save();
   best_is_new_ = false;
 }
 
 void Loop::save() {
   save_due_ = false;
-  report(0);   // a diverged step is known before anything is written, and its lines are in metrics.jsonl
+  report(0);  // a diverged step is known before anything is written, and its lines are in metrics.jsonl
   parts_.folder.check_owner();
   io::Scalars scalars;
   scalars.step = step_;
   scalars.cursor = step_ * static_cast<std::uint64_t>(parts_.plan.batch);
   scalars.world_size = parts_.plan.world_size;
   scalars.micro_batches = parts_.plan.micro_batches;
-  scalars.evaluation_due = last_evaluated_ != step_ && evaluation_due(step_);   // stopped in the middle of it
+  scalars.evaluation_due = last_evaluated_ != step_ && evaluation_due(step_);  // stopped in the middle of it
   device::Stream compute = parts_.device->compute_stream();
   put_block(parts_.block.read(compute), scalars.values);
   scalars.values["best_value"] = io::exact(best_.value);
   scalars.values["best_step"] = std::to_string(best_.step);
-  scalars.values["threads"] = std::to_string(parts_.threads);
+  if (last_evaluation_) put_evaluation(*last_evaluation_, last_evaluated_, scalars.values);
+  scalars.notes = parts_.notes;
   scalars.identity = parts_.identity;
   recorder_.sync();
   const auto arenas = state_arenas(parts_.model, &parts_.optimizer);

@@ -30,12 +30,12 @@ struct LoopParts {
   comm::Group group;
   Plan plan;
   std::shared_ptr<device::Device> device;
-  std::shared_ptr<const io::Dataset> train_data, eval_data;   // eval_data may be null
+  std::shared_ptr<const io::Dataset> train_data, eval_data;  // eval_data may be null
   plugin::Model& model;
   optim::Optimizer& optimizer;
   device::StepBlockRing& block;
   RunFolder& folder;
-  std::map<std::string, std::string> identity;
+  std::map<std::string, std::string> identity, notes;  // what checkpoints record (session.h)
   std::int64_t threads = 1;
 };
 
@@ -49,13 +49,13 @@ class Loop {
 
  private:
   void begin(const std::optional<io::Manifest>& manifest);
-  void report(std::size_t keep);                 // records finished steps; keep: how many may stay under way
-  void act(const HostWords& words);              // commit and stop, as agreed
+  void report(std::size_t keep);     // records finished steps; keep: how many may stay under way
+  void act(const HostWords& words);  // commit and stop, as agreed
   [[nodiscard]] HostWords mine(double step_seconds) const;
   [[nodiscard]] bool evaluation_due(std::uint64_t done) const;
-  void evaluate();                               // at the boundary after step_ steps
+  void evaluate();  // at the boundary after step_ steps
   void save();
-  void settle();                                 // words without steps until nothing is uncommitted
+  void settle();  // words without steps until nothing is uncommitted
   void summarise();
 
   LoopParts parts_;
@@ -68,9 +68,9 @@ class Loop {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<io::Feed> feed_;
 
-  std::uint64_t step_ = 0;                       // steps done
+  std::uint64_t step_ = 0;  // steps done
   std::uint64_t start_step_ = 0;
-  std::uint64_t pending_save_ = 0;               // step of the save that is not committed yet
+  std::uint64_t pending_save_ = 0;  // step of the save that is not committed yet
   std::uint64_t last_saved_ = 0;
   bool save_due_ = false, stop_ = false, best_is_new_ = false;
   Best best_;

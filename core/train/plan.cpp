@@ -33,21 +33,25 @@ Plan make_plan(const Job& job, int world_size, int rank, std::int64_t samples, s
   std::uint64_t v = static_cast<std::uint64_t>(job.train.micro_batches);
   if (v == 0) v = recorded != 0 ? recorded : w;
   if (b % static_cast<std::int64_t>(v) != 0)
-    fail(ExitCode::usage, "train.batch = {} is no multiple of train.micro_batches = {}: choose a batch of {} or {}", b, v,
-         std::max<std::int64_t>(1, b / static_cast<std::int64_t>(v)) * static_cast<std::int64_t>(v),
+    fail(ExitCode::usage, "train.batch = {} is no multiple of train.micro_batches = {}: choose a batch of {} or {}", b,
+         v, std::max<std::int64_t>(1, b / static_cast<std::int64_t>(v)) * static_cast<std::int64_t>(v),
          (b / static_cast<std::int64_t>(v) + 1) * static_cast<std::int64_t>(v));
   Plan plan;
   plan.same_world = !std::has_single_bit(w) || !std::has_single_bit(v) || job.reproducible == "same-world";
   if (v % w != 0)
-    fail(ExitCode::usage,
-         "{} ranks do not divide train.micro_batches = {}: start {} ranks, or set train.micro_batches to a multiple of {}", w, v,
-         [&] {
-           std::string allowed;
-           for (std::uint64_t n = 1; n <= v; ++n)
-             if (v % n == 0 && (recorded == 0 || std::has_single_bit(n))) allowed += (allowed.empty() ? "" : ", ") + std::to_string(n);
-           return allowed;
-         }(),
-         w);
+    fail(
+        ExitCode::usage,
+        "{} ranks do not divide train.micro_batches = {}: start {} ranks, or set train.micro_batches to a multiple of "
+        "{}",
+        w, v,
+        [&] {
+          std::string allowed;
+          for (std::uint64_t n = 1; n <= v; ++n)
+            if (v % n == 0 && (recorded == 0 || std::has_single_bit(n)))
+              allowed += (allowed.empty() ? "" : ", ") + std::to_string(n);
+          return allowed;
+        }(),
+        w);
   if (samples < b)
     fail(ExitCode::data, "[data] train has {} samples, fewer than one batch of train.batch = {}", samples, b);
   plan.world_size = static_cast<std::uint32_t>(w);
@@ -58,9 +62,8 @@ Plan make_plan(const Job& job, int world_size, int rank, std::int64_t samples, s
   plan.batch = b;
   plan.rows = b / static_cast<std::int64_t>(v);
   plan.samples = samples;
-  plan.total_steps = job.train.steps > 0
-                         ? static_cast<std::uint64_t>(job.train.steps)
-                         : static_cast<std::uint64_t>((job.train.epochs * samples + b - 1) / b);
+  plan.total_steps = job.train.steps > 0 ? static_cast<std::uint64_t>(job.train.steps)
+                                         : static_cast<std::uint64_t>((job.train.epochs * samples + b - 1) / b);
   return plan;
 }
 

@@ -51,8 +51,9 @@ std::vector<Rows> predict_share(const Job& job, LoadedModel& loaded, const io::M
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const tensor::Tensor& value = loaded.model->value(outputs[i].value);
       if (value.shape[0] != batch->at.rows)
-        fail(ExitCode::internal, "predict: output '{}' has shape {} for {} samples; the first extent must be the samples",
-             outputs[i].name, value.shape.text(), batch->at.rows);
+        fail(ExitCode::internal,
+             "predict: output '{}' has shape {} for {} samples; the first extent must be the samples", outputs[i].name,
+             value.shape.text(), batch->at.rows);
       std::vector<std::byte>& bytes = results[i].bytes;
       bytes.resize(bytes.size() + value.bytes());
       compute.copy(std::span(bytes).last(value.bytes()), {static_cast<const std::byte*>(value.data), value.bytes()});
@@ -68,7 +69,8 @@ int predict_group(const Job& job, const std::filesystem::path& wanted, const std
                   comm::Group& group) {
   if (job.data.eval.empty()) throw AlikeError(ExitCode::usage, "predict: the job has no [data] eval to predict on");
   if (std::filesystem::exists(output))
-    throw AlikeError(ExitCode::usage, fmt::format("predict: {} is there already; name another --output", output.string()));
+    throw AlikeError(ExitCode::usage,
+                     fmt::format("predict: {} is there already; name another --output", output.string()));
   LoadedModel loaded = load_for_use(group, job, wanted);
   const std::int64_t samples = loaded.data->samples();
   const io::MicroBatch share = share_of(samples, group.rank(), group.size());
@@ -80,14 +82,16 @@ int predict_group(const Job& job, const std::filesystem::path& wanted, const std
       if (turn != group.rank()) return;
       if (turn == 0) {
         const auto file = io::Hdf5File::create(partial);
-        for (const Rows& rows : results) file->create_dataset("/" + rows.name, rows.sample.batched(samples), rows.dtype, {});
+        for (const Rows& rows : results)
+          file->create_dataset("/" + rows.name, rows.sample.batched(samples), rows.dtype, {});
         for (const Rows& rows : results) file->write("/" + rows.name, 0, share.rows, rows.dtype, rows.bytes);
         file->close();
         return;
       }
       const auto file = io::Hdf5File::append(partial);
       for (const Rows& rows : results)
-        if (share.rows > 0) file->write("/" + rows.name, static_cast<std::int64_t>(share.first), share.rows, rows.dtype, rows.bytes);
+        if (share.rows > 0)
+          file->write("/" + rows.name, static_cast<std::int64_t>(share.first), share.rows, rows.dtype, rows.bytes);
       file->close();
     });
   }
@@ -102,8 +106,9 @@ int predict_group(const Job& job, const std::filesystem::path& wanted, const std
 }  // namespace
 
 int predict(const Job& job, const std::filesystem::path& checkpoint, const std::filesystem::path& output) {
-  return run_group(job, [&](comm::Group& group) { return predict_group(job, checkpoint, output, group); },
-                   [](ExitCode, const std::string&) {});
+  return run_group(
+      job, [&](comm::Group& group) { return predict_group(job, checkpoint, output, group); },
+      [](ExitCode, const std::string&) {});
 }
 
 }  // namespace trireme::train

@@ -33,8 +33,9 @@ std::optional<Report> Reports::fetch(std::size_t keep) {
   std::memcpy(&block, slot.memory.span<std::byte>().last(sizeof block).data(), sizeof block);
   const auto mean = [](double sum, double weight) { return weight == 0 ? std::nan("") : sum / weight; };
   for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i] = mean(sums[2 + 2 * i], sums[3 + 2 * i]);
-  return Report{slot.step,      mean(sums[0], sums[1]), sums[1],     metrics_,
-                slot.memory.span<double>()[sums_], block.updates, block.skips, block.halted != 0};
+  return Report{
+      slot.step,   mean(sums[0], sums[1]), sums[1], metrics_, slot.memory.span<double>()[sums_], block.updates,
+      block.skips, block.halted != 0};
 }
 
 }  // namespace trireme::train

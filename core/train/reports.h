@@ -15,8 +15,8 @@ namespace trireme::train {
 
 struct Report {
   std::uint64_t step = 0;
-  double loss = 0, weight = 0;              // loss: sum ÷ weight
-  std::span<const double> metrics;          // sums ÷ weights, in order; NaN where the weight is 0
+  double loss = 0, weight = 0;      // loss: sum ÷ weight
+  std::span<const double> metrics;  // sums ÷ weights, in order; NaN where the weight is 0
   double grad_norm = 0;
   std::uint64_t updates = 0, skips = 0;
   bool halted = false;
@@ -34,7 +34,7 @@ class Reports {
  private:
   struct Slot {
     std::uint64_t step = 0;
-    device::PinnedBuffer memory;            // sums, norm, block
+    device::PinnedBuffer memory;  // sums, norm, block
     device::Event done;
   };
   std::size_t sums_;

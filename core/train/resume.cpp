@@ -54,7 +54,8 @@ std::optional<std::filesystem::path> choose_checkpoint(comm::Group& group, const
     const auto found = io::list_checkpoints(checkpoints);
     if (resume.kind == Resume::Kind::never && !found.empty())
       fail(ExitCode::usage,
-           "--resume never: {} has {} checkpoint(s), the newest {}; choose another --run-dir, or go on with --resume auto",
+           "--resume never: {} has {} checkpoint(s), the newest {}; choose another --run-dir, or go on with --resume "
+           "auto",
            checkpoints.string(), found.size(), found.front().filename().string());
     if (resume.kind == Resume::Kind::must && found.empty())
       fail(ExitCode::usage, "--resume must: no checkpoint in {}", checkpoints.string());
@@ -67,9 +68,8 @@ std::optional<std::filesystem::path> choose_checkpoint(comm::Group& group, const
 Recorded read_recorded(comm::Group& group, const std::filesystem::path& checkpoint) {
   const std::string text = on_rank_0(group, [&] {
     const io::Manifest manifest = io::read_manifest(checkpoint);
-    const auto threads = manifest.scalars.values.find("threads");
     return std::to_string(manifest.scalars.micro_batches) + " " +
-           (threads == manifest.scalars.values.end() ? "0" : threads->second);
+           (manifest.scalars.notes.contains("threads") ? manifest.scalars.notes.at("threads") : "0");
   });
   const std::size_t cut = text.find(' ');
   return {std::stoull(text.substr(0, cut)), std::stoll(text.substr(cut + 1))};
@@ -108,7 +108,8 @@ std::optional<io::Manifest> load_checkpoint(comm::Group& group, const std::files
           fail(ExitCode::usage, "{}\nresume with the job it was written by, or start anew in another --run-dir", text);
         }
       }
-      io::load_share(manifest, arenas, static_cast<std::uint64_t>(group.rank()), static_cast<std::uint64_t>(group.size()));
+      io::load_share(manifest, arenas, static_cast<std::uint64_t>(group.rank()),
+                     static_cast<std::uint64_t>(group.size()));
     });
   } catch (const AlikeError& error) {
     if (error.code() != ExitCode::data || !may_set_aside) throw;
@@ -127,7 +128,8 @@ LoadedModel load_for_use(comm::Group& group, const Job& job, const std::filesyst
   const std::filesystem::path folder = job.run.dir / "checkpoints";
   const std::string chosen = on_rank_0(group, [&]() -> std::string {
     if (!wanted.empty()) {
-      if (!std::filesystem::is_directory(wanted)) fail(ExitCode::usage, "{}: no such checkpoint folder", wanted.string());
+      if (!std::filesystem::is_directory(wanted))
+        fail(ExitCode::usage, "{}: no such checkpoint folder", wanted.string());
       return wanted.string();
     }
     const auto found = io::list_checkpoints(folder);

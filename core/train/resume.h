@@ -22,7 +22,7 @@ namespace trireme::train {
 // Best evaluation so far.
 struct Best {
   double value = 0;
-  std::uint64_t step = 0;      // 0: none
+  std::uint64_t step = 0;  // 0: none
 };
 
 // All arenas of a run as a checkpoint names them; `optimizer` may be null (evaluation).

@@ -31,7 +31,8 @@ RunFolder::RunFolder(comm::Group& group, const Job& job) : path_(job.run.dir), o
     const std::string attempt = new_attempt();
     std::error_code error;
     std::filesystem::create_directories(path_ / "checkpoints", error);
-    if (error) fail(ExitCode::io, "run directory {}: {}; choose another with --run-dir", path_.string(), error.message());
+    if (error)
+      fail(ExitCode::io, "run directory {}: {}; choose another with --run-dir", path_.string(), error.message());
     lease_ = std::make_unique<io::Lease>(path_, attempt);
     io::sweep(checkpoints());
     std::filesystem::create_directories(path_ / "logs", error);

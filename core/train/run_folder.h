@@ -20,8 +20,8 @@ class RunFolder {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
-  [[nodiscard]] const std::string& attempt() const { return attempt_; }   // the same on all ranks
-  [[nodiscard]] io::Summary& summary() { return *summary_; }              // rank 0's is written
+  [[nodiscard]] const std::string& attempt() const { return attempt_; }  // the same on all ranks
+  [[nodiscard]] io::Summary& summary() { return *summary_; }             // rank 0's is written
   // Throws Error(io) on rank 0 once another run took the directory over.
   void check_owner() const;
   // The summary's end: result, exit code, first cause. Rank 0 writes.

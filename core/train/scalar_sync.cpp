@@ -48,7 +48,7 @@ void ScalarSync::finish(std::uint32_t taken, bool last, device::Stream& compute)
     return;
   }
   device::Stream stream = group_.stream();
-  stream.wait(compute.record());   // the scalars were written on the compute stream
+  stream.wait(compute.record());  // the scalars were written on the compute stream
   const auto chain = carry_.last(taken);
   for (std::size_t k = 1; k < chain.size(); ++k)
     kernels.add_f64(arena(chain[k]), arena(chain[k]), arena(chain[k - 1]), stream);

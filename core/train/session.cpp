@@ -5,8 +5,8 @@
 
 #include "core/backend/cpu/cpu.h"
 #include "core/base/log.h"
-#include "core/base/version.h"
 #include "core/base/threads.h"
+#include "core/base/version.h"
 #include "core/comm/bootstrap.h"
 #include "core/train/alike.h"
 
@@ -28,7 +28,8 @@ DeviceChoice choose_device(const Job& job, const comm::Group& group) {
   }
   const std::string lacks = "the CUDA module lacks the ops of this model";
   if (job.device == "cuda")
-    fail(ExitCode::usage, "device = \"cuda\": {} was found, but {}; set device = \"cpu\" or \"auto\"", cuda->name(), lacks);
+    fail(ExitCode::usage, "device = \"cuda\": {} was found, but {}; set device = \"cpu\" or \"auto\"", cuda->name(),
+         lacks);
   log::info("device: {} was found, but {}: training on the CPU", cuda->name(), lacks);
   return cpu();
 }
@@ -50,7 +51,8 @@ std::shared_ptr<const io::Dataset> open_data(comm::Group& group, const Job& job,
 }
 
 std::vector<Field> fed_fields(const Job& job, const io::Dataset& dataset) {
-  const io::Transforms transforms(job.data.transform, dataset.fields(), static_cast<std::uint64_t>(job.train.seed), false);
+  const io::Transforms transforms(job.data.transform, dataset.fields(), static_cast<std::uint64_t>(job.train.seed),
+                                  false);
   return {transforms.fields().begin(), transforms.fields().end()};
 }
 
@@ -84,16 +86,29 @@ std::unique_ptr<plugin::Model> open_model(comm::Group& group, const Job& job, co
   return model;
 }
 
-std::map<std::string, std::string> run_identity(const Job& job, const plugin::Model& model, const io::Dataset& train_data,
-                                                std::uint64_t micro_batches) {
+std::map<std::string, std::string> run_identity(const Job& job, const plugin::Model& model,
+                                                const io::Dataset& train_data, std::uint64_t micro_batches) {
   std::map<std::string, std::string> all = identity(job);
+  if (job.optimizer.schedule == "constant") {  // then the length of the run changes no bit of a step: it may grow
+    all.erase("train.epochs");
+    all.erase("train.steps");
+  }
   for (const plugin::ModelKey& key : model.keys()) all["model." + key.name] = key.value;
   all["train.micro_batches"] = std::to_string(micro_batches);
-  all["plugin.bytes"] = model.library().digest();
-  all["plugin.version"] = model.library().version();
+  all["plugin.name"] = model.library().name();
   all["data.train"] = train_data.identity();
-  all["trireme.version"] = version();
   return all;
+}
+
+Surroundings surroundings(const plugin::Model& model, const DeviceChoice& device, std::int64_t threads) {
+  Surroundings found;
+  found.alike["plugin.bytes"] = model.library().digest();
+  found.alike["plugin.version"] = model.library().version();
+  found.alike["trireme.version"] = version();
+  found.all = found.alike;
+  found.all["device"] = device.description;
+  found.all["threads"] = std::to_string(threads);
+  return found;
 }
 
 int run_group(const Job& job, const std::function<int(comm::Group&)>& body,
@@ -114,7 +129,7 @@ int run_group(const Job& job, const std::function<int(comm::Group&)>& body,
     log::error("{}", text);
     note(code, text);
     log::flush();
-    group.abort(static_cast<int>(code), text);   // tells all ranks; does not return to a run that goes on
+    group.abort(static_cast<int>(code), text);  // tells all ranks; does not return to a run that goes on
     std::_Exit(static_cast<int>(code));
   };
   try {

@@ -22,7 +22,7 @@ namespace trireme::train {
 struct DeviceChoice {
   std::shared_ptr<device::Device> device;
   const ops::Backend* backend = nullptr;
-  std::string description;       // for logs and summary
+  std::string description;  // for logs and summary
 };
 // device = "auto" | "cpu" | "cuda" of the job; says why "auto" took the CPU.
 [[nodiscard]] DeviceChoice choose_device(const Job& job, const comm::Group& group);
@@ -39,8 +39,9 @@ struct FeedKind {
   bool training = true;
   std::int64_t max_rows = 0;
 };
-[[nodiscard]] std::unique_ptr<io::Feed> open_feed(const Job& job, std::shared_ptr<const io::Dataset> dataset, FeedKind kind,
-                                                  io::Sequence sequence, std::shared_ptr<device::Device> device);
+[[nodiscard]] std::unique_ptr<io::Feed> open_feed(const Job& job, std::shared_ptr<const io::Dataset> dataset,
+                                                  FeedKind kind, io::Sequence sequence,
+                                                  std::shared_ptr<device::Device> device);
 // Fields as they reach the model.
 [[nodiscard]] std::vector<Field> fed_fields(const Job& job, const io::Dataset& dataset);
 
@@ -48,9 +49,16 @@ struct FeedKind {
 [[nodiscard]] std::unique_ptr<plugin::Model> open_model(comm::Group& group, const Job& job, const DeviceChoice& device,
                                                         std::span<const Field> fields, std::int64_t rows);
 
-// What a resume compares and ranks must have alike: the job's identity, plugin, data, version.
+// What a resume compares and ranks must have alike: keys of the job that change bits, the plugin's name and keys, the data.
 [[nodiscard]] std::map<std::string, std::string> run_identity(const Job& job, const plugin::Model& model,
-                                                              const io::Dataset& train_data, std::uint64_t micro_batches);
+                                                              const io::Dataset& train_data,
+                                                              std::uint64_t micro_batches);
+// What a resume may change, though it ends the promise of bits: the plugin's bytes, versions, processor, threads.
+// `alike`: what of it ranks must have in common.
+struct Surroundings {
+  std::map<std::string, std::string> all, alike;
+};
+[[nodiscard]] Surroundings surroundings(const plugin::Model& model, const DeviceChoice& device, std::int64_t threads);
 
 // Connects, runs `body` and ends in order: errors that all ranks meet alike are printed once, others abort all ranks.
 // `on_error` runs on rank 0 with the code and the text before the ranks part.

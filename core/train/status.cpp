@@ -6,7 +6,8 @@
 namespace trireme::train {
 
 void Status::post(const HostWords& mine) {
-  if (pending() == slots_.size()) fail(ExitCode::internal, "status: a third agreement was posted before the first was fetched");
+  if (pending() == slots_.size())
+    fail(ExitCode::internal, "status: a third agreement was posted before the first was fetched");
   Slot& slot = slots_[posted_++ % slots_.size()];
   slot.words = {};
   slot.words.max[0] = mine.stop;

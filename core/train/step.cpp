@@ -6,38 +6,47 @@
 
 namespace trireme::train {
 
-Step::Step(const Plan& plan, std::uint64_t seed, device::Stream compute, device::StepBlockRing& block, plugin::Model& model,
-           GradSync& sync, optim::Optimizer& optimizer, Reports& reports, const comm::Group& group)
-    : plan_(plan), seed_(seed), compute_(std::move(compute)), block_(block), model_(model), sync_(sync),
-      optimizer_(optimizer), reports_(reports), group_(group), ready_([this](Range range) { sync_.ready(range); }) {}
+Step::Step(const Plan& plan, std::uint64_t seed, device::Stream compute, device::StepBlockRing& block,
+           plugin::Model& model, GradSync& sync, optim::Optimizer& optimizer, Reports& reports,
+           const comm::Group& group)
+    : plan_(plan),
+      seed_(seed),
+      compute_(std::move(compute)),
+      block_(block),
+      model_(model),
+      sync_(sync),
+      optimizer_(optimizer),
+      reports_(reports),
+      group_(group),
+      ready_([this](Range range) { sync_.ready(range); }) {}
 
 void Step::run(std::uint64_t step, io::Feed& feed) {
   double n = 0;
   for (std::uint32_t i = 0; i < plan_.locals; ++i) {
     group_.progress(step, "data");
     fault::point("next_batch");
-    const auto batch = feed.next(compute_);                           // waits for the copy's event
+    const auto batch = feed.next(compute_);  // waits for the copy's event
     if (!batch) fail(ExitCode::internal, "step {}: the feed ended before the run", step);
     view_fields(*batch, fields_);
-    block_.stage(step, seed_, plan_.first + i, 0, compute_);          // what kernels read of this micro-batch
+    block_.stage(step, seed_, plan_.first + i, 0, compute_);  // what kernels read of this micro-batch
     const auto destination = sync_.begin(i, compute_);
 
     group_.progress(step, "forward");
     fault::point("forward");
     const plugin::Loss loss = model_.run(Mode::train, fields_, block_.on_device(), compute_, destination, ready_);
-    sync_.scalars(model_, loss);                                      // first bucket, before backward
+    sync_.scalars(model_, loss);  // first bucket, before backward
     group_.progress(step, "backward");
     fault::point("backward");
-    model_.backward(loss, ready_);                                    // full buckets leave in the last micro-batch
-    sync_.end();                                                      // untouched ranges are zero; buffers leave
-    feed.release(*batch, compute_);                                   // the copy stream may overwrite the slot
+    model_.backward(loss, ready_);   // full buckets leave in the last micro-batch
+    sync_.end();                     // untouched ranges are zero; buffers leave
+    feed.release(*batch, compute_);  // the copy stream may overwrite the slot
     model_.reset();
     n = loss.n;
   }
   group_.progress(step, "reduction");
-  const optim::Reduced reduced = sync_.wait(compute_, n);             // tiles' squares came with the last add
+  const optim::Reduced reduced = sync_.wait(compute_, n);  // tiles' squares came with the last add
   optimizer_.update(reduced, model_.parameters(), model_.buffers(), {0, model_.layout().decayed_elements},
-                    block_.on_device(), reports_.norm(), compute_);   // one pass; skips itself on found-inf
+                    block_.on_device(), reports_.norm(), compute_);  // one pass; skips itself on found-inf
   reports_.stage(step, sync_.scalar_sums(), block_.on_device(), compute_);
 }
 

@@ -1,7 +1,7 @@
 // `trireme train`: from a job to a finished, stopped or refused run.
 #include "core/base/log.h"
-#include "core/base/version.h"
 #include "core/base/threads.h"
+#include "core/base/version.h"
 #include "core/launch/stop.h"
 #include "core/train/alike.h"
 #include "core/train/loop.h"
@@ -19,24 +19,29 @@ void announce(const LoopParts& parts, const DeviceChoice& device, const Job& job
   const Plan& plan = parts.plan;
   std::uint64_t parameters = 0;
   for (const plugin::Parameter& p : parts.model.layout().parameters) parameters += p.range.size();
-  log::info("model: {} {}, {} parameters ({})", parts.model.library().name(), parts.model.library().version(), parameters,
-            parts.model.library().path().string());
+  log::info("model: {} {}, {} parameters ({})", parts.model.library().name(), parts.model.library().version(),
+            parameters, parts.model.library().path().string());
   log::info("data: {} training samples in {} files{}", plan.samples, parts.train_data->files().size(),
             parts.eval_data ? fmt::format(", {} for evaluation", parts.eval_data->samples()) : std::string());
-  log::info("ranks: {}, {} compute thread(s) each; batch {} = {} micro-batches of {}; {} steps ({:.2f} epochs)", plan.world_size,
-            parts.threads, plan.batch, plan.micro_batches, plan.rows, plan.total_steps, plan.epoch_after(plan.total_steps));
+  log::info("ranks: {}, {} compute thread(s) each; batch {} = {} micro-batches of {}; {} steps ({:.2f} epochs)",
+            plan.world_size, parts.threads, plan.batch, plan.micro_batches, plan.rows, plan.total_steps,
+            plan.epoch_after(plan.total_steps));
   log::info("device: {}", device.description);
   if (plan.same_world)
-    log::info("reproducible: on {} ranks only (micro-batches or ranks are no power of two, or the job says so)", plan.world_size);
+    log::info("reproducible: on {} ranks only (micro-batches or ranks are no power of two, or the job says so)",
+              plan.world_size);
   else if (plan.micro_batches == 1)
     log::info("reproducible: on 1 rank; set train.micro_batches to a power of two to run the same bits on more");
-  const double factor = job.data.shuffle == "global"
-                            ? io::reads_of_a_block(*parts.train_data, static_cast<std::uint64_t>(job.data.memory_mib) << 20)
-                            : 1;
+  const double factor =
+      job.data.shuffle == "global"
+          ? io::reads_of_a_block(*parts.train_data, static_cast<std::uint64_t>(job.data.memory_mib) << 20)
+          : 1;
   if (factor > 1.5)
-    log::warn("data.shuffle = \"global\" will read each chunk about {:.0f} times an epoch: decoded data exceed data.memory_mib = {}; "
-              "raise it or set data.shuffle = \"block\"",
-              factor, job.data.memory_mib);
+    log::warn(
+        "data.shuffle = \"global\" will read each chunk about {:.0f} times an epoch: decoded data exceed "
+        "data.memory_mib = {}; "
+        "raise it or set data.shuffle = \"block\"",
+        factor, job.data.memory_mib);
   io::Summary& summary = parts.folder.summary();
   summary.set("plugin", parts.model.library().name());
   summary.set("plugin_version", parts.model.library().version());
@@ -63,9 +68,27 @@ std::optional<io::Manifest> resume_from(comm::Group& group, const Resume& resume
   return std::nullopt;
 }
 
+// Says what differs from where the checkpoint was written: the promise of bits ends there. "strict" refuses.
+void compare_surroundings(const Job& job, const comm::Group& group, RunFolder& folder,
+                          const std::map<std::string, std::string>& before,
+                          const std::map<std::string, std::string>& now) {
+  std::string differs;
+  for (const auto& [key, value] : now) {
+    const auto found = before.find(key);
+    if (found != before.end() && found->second != value)
+      differs += fmt::format("{}{}: '{}' before, '{}' now", differs.empty() ? "" : "; ", key, found->second, value);
+  }
+  if (differs.empty()) return;
+  if (job.reproducible == "strict")
+    throw AlikeError(ExitCode::usage,
+                     "reproducible = \"strict\" refuses to resume where the bits may differ: " + differs);
+  if (group.rank() == 0) log::warn("the same bits as before are no longer promised: {}", differs);
+  folder.summary().set("bits_end_of_promise", differs);
+}
+
 int train_group(const Job& job, const Resume& resume, comm::Group& group, std::unique_ptr<RunFolder>& folder) {
-  comm::check_alike(group, std::vector<std::pair<std::string, std::string>>{
-                               {"trireme version", version()}, {"job (resolved)", to_toml(job)}});
+  comm::check_alike(group, std::vector<std::pair<std::string, std::string>>{{"trireme version", version()},
+                                                                            {"job (resolved)", to_toml(job)}});
   folder = std::make_unique<RunFolder>(group, job);
   const DeviceChoice device = choose_device(job, group);
   auto checkpoint = choose_checkpoint(group, resume, folder->checkpoints());
@@ -75,27 +98,32 @@ int train_group(const Job& job, const Resume& resume, comm::Group& group, std::u
   const auto train_data = open_data(group, job, job.data.train);
   const auto eval_data = job.data.eval.empty() ? nullptr : open_data(group, job, job.data.eval);
   Plan plan;
-  on_all_ranks(group, [&] {
-    plan = make_plan(job, group.size(), group.rank(), train_data->samples(), recorded.micro_batches);
-  });
+  on_all_ranks(
+      group, [&] { plan = make_plan(job, group.size(), group.rank(), train_data->samples(), recorded.micro_batches); });
   const std::vector<Field> fields = fed_fields(job, *train_data);
   if (eval_data && fed_fields(job, *eval_data) != fields)
     throw AlikeError(ExitCode::data, "[data] eval: shapes or types of its fields differ from those of [data] train");
   const auto model = open_model(group, job, device, fields, plan.rows);
   const auto identity = run_identity(job, *model, *train_data, plan.micro_batches);
-  comm::check_alike(group, std::vector<std::pair<std::string, std::string>>(identity.begin(), identity.end()));
+  const Surroundings around = surroundings(*model, device, threads);
+  std::vector<std::pair<std::string, std::string>> alike(identity.begin(), identity.end());
+  alike.insert(alike.end(), around.alike.begin(), around.alike.end());
+  comm::check_alike(group, alike);
 
   device::UpdateRule rule;
   on_all_ranks(group, [&] { rule = optim::rule_of(job.optimizer, plan.total_steps); });
   optim::Optimizer optimizer(rule, device.device, model->layout().parameter_elements);
   device::StepBlockRing block(device.device);
-  const LoopParts parts{job,   group,      plan,   device.device, train_data, eval_data,
-                        *model, optimizer, block, *folder,       identity,   threads};
+  const LoopParts parts{job,       group, plan,    device.device, train_data, eval_data, *model,
+                        optimizer, block, *folder, identity,      around.all, threads};
   announce(parts, device, job);
   const auto arenas = state_arenas(*model, &optimizer);
   const auto manifest = resume_from(group, resume, *folder, checkpoint, arenas, identity);
-  if (manifest && group.rank() == 0) log::info("resumed: {}, {} steps done", manifest->folder.string(), manifest->scalars.step);
-  if (!manifest && checkpoint && group.rank() == 0) log::warn("no sound checkpoint is left: starting from the beginning");
+  if (manifest && group.rank() == 0)
+    log::info("resumed: {}, {} steps done", manifest->folder.string(), manifest->scalars.step);
+  if (manifest) compare_surroundings(job, group, *folder, manifest->scalars.notes, around.all);
+  if (!manifest && checkpoint && group.rank() == 0)
+    log::warn("no sound checkpoint is left: starting from the beginning");
 
   Loop loop(parts);
   const int code = loop.run(manifest);

@@ -24,6 +24,9 @@ herr_t collect(unsigned /*depth*/, const H5E_error2_t* error, void* words) {
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(process_mutex()) {
+  // HDF5's own clean-up at exit flushes again what could not be written (a full disk) and crashes on it; handles are ours.
+  static const bool own_end = H5dont_atexit() >= 0;
+  (void)own_end;
   // A thread-safe build keeps an error stack, and whether it prints, for each thread.
   thread_local bool quiet = false;
   if (!quiet) {

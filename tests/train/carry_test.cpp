@@ -53,7 +53,7 @@ TEST(Carry, SumsAnyCount) {
     for (int step = 0; step < 3; ++step) {
       double expected = 0;
       for (std::uint32_t i = 0; i < locals; ++i) expected += static_cast<double>(leaf(i));
-      EXPECT_NEAR(static_cast<double>(carried(carry, 0, locals)), expected, 1e-6);   // f32 rounding of at most 20 adds
+      EXPECT_NEAR(static_cast<double>(carried(carry, 0, locals)), expected, 1e-6);  // f32 rounding of at most 20 adds
     }
   }
 }

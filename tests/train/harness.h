@@ -1,8 +1,8 @@
 // One rank's step in this process: conditional-net or convnet on made data, everything that the loop gives it.
 #pragma once
 
-#include <memory>
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include "core/comm/bootstrap.h"
@@ -15,7 +15,8 @@ namespace trireme::train {
 
 class Harness {
  public:
-  Harness(const std::string& plugin, std::int64_t batch, std::int64_t micro_batches, std::int64_t steps) : folder_("step") {
+  Harness(const std::string& plugin, std::int64_t batch, std::int64_t micro_batches, std::int64_t steps)
+      : folder_("step") {
     tests::make_data(folder_.path(), "train", {.files = 2, .samples = 256});
     job.plugin = std::string(TRIREME_PLUGINS) + "/" + plugin + ".so";
     job.device = "cpu";
@@ -42,7 +43,8 @@ class Harness {
     sync = std::make_unique<GradSync>(group, plan, model->layout(), model->metric_names().size(),
                                       static_cast<std::uint64_t>(job.train.bucket_kib) << 10, device.device);
     feed = open_feed(job, data, {true, plan.rows}, plan.training(0), device.device);
-    step = std::make_unique<Step>(plan, 1, device.device->compute_stream(), *block, *model, *sync, *optimizer, *reports, group);
+    step = std::make_unique<Step>(plan, 1, device.device->compute_stream(), *block, *model, *sync, *optimizer, *reports,
+                                  group);
   }
 
   Job job;

@@ -25,8 +25,8 @@ TEST(Overlap, ABucketIsReducedWhileBackwardStillRuns) {
   ASSERT_EQ(layers, 3);
   ASSERT_GE(harness.sync->buckets(), 3u);
   const double ended = first_layer_began + 0.2;
-  EXPECT_LT(harness.sync->bucket_done(0).time(), ended);   // the weights of head and fc2
-  EXPECT_GT(harness.sync->bucket_done(harness.sync->buckets() - 1).time(), ended);   // fc1 is in the last ones
+  EXPECT_LT(harness.sync->bucket_done(0).time(), ended);                            // the weights of head and fc2
+  EXPECT_GT(harness.sync->bucket_done(harness.sync->buckets() - 1).time(), ended);  // fc1 is in the last ones
 }
 
 }  // namespace

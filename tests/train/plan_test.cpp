@@ -23,12 +23,13 @@ TEST(Plan, EveryPositionComesOnceOnAnyNumberOfRanks) {
     std::set<std::uint64_t> seen;
     for (int rank = 0; rank < world; ++rank) {
       const Plan plan = make_plan(job_of(12, 4, 2), world, rank, 50, 0);
-      EXPECT_EQ(plan.total_steps, 9u);   // ceil(2·50 ÷ 12)
+      EXPECT_EQ(plan.total_steps, 9u);  // ceil(2·50 ÷ 12)
       const io::Sequence sequence = plan.training(0);
       for (std::uint64_t k = 0;; ++k) {
         const auto at = sequence(k);
         if (!at) break;
-        for (std::int64_t i = 0; i < at->rows; ++i) EXPECT_TRUE(seen.insert(at->first + static_cast<std::uint64_t>(i)).second);
+        for (std::int64_t i = 0; i < at->rows; ++i)
+          EXPECT_TRUE(seen.insert(at->first + static_cast<std::uint64_t>(i)).second);
       }
     }
     EXPECT_EQ(seen.size(), 9u * 12u);
@@ -65,11 +66,13 @@ TEST(Plan, RefusesWhatDoesNotFit) {
     }
     return std::string("accepted");
   };
-  EXPECT_NE(text(job_of(10, 4, 1), 1, 100, 0).find("train.batch = 10 is no multiple of train.micro_batches = 4"), std::string::npos);
+  EXPECT_NE(text(job_of(10, 4, 1), 1, 100, 0).find("train.batch = 10 is no multiple of train.micro_batches = 4"),
+            std::string::npos);
   EXPECT_NE(text(job_of(12, 4, 1), 3, 100, 0).find("3 ranks do not divide train.micro_batches = 4"), std::string::npos);
   EXPECT_NE(text(job_of(12, 0, 1), 4, 100, 2).find("64 4 ranks do not divide"), std::string::npos);
   EXPECT_EQ(text(job_of(12, 4, 1), 1, 11, 0).substr(0, 3), "65 ");
-  EXPECT_NE(text(job_of(12, 4, 1), 1, 11, 0).find("11 samples, fewer than one batch of train.batch = 12"), std::string::npos);
+  EXPECT_NE(text(job_of(12, 4, 1), 1, 11, 0).find("11 samples, fewer than one batch of train.batch = 12"),
+            std::string::npos);
   EXPECT_TRUE(make_plan(job_of(12, 6, 1), 2, 0, 100, 0).same_world);
   EXPECT_FALSE(make_plan(job_of(12, 4, 1), 2, 0, 100, 0).same_world);
 }
@@ -92,7 +95,8 @@ TEST(EvalPlan, EverySampleOnceAndTheLastRoundShort) {
           ASSERT_TRUE(next);
           EXPECT_EQ(next->first, at.first);
           EXPECT_EQ(next->rows, at.rows);
-          for (std::int64_t row = 0; row < at.rows; ++row) EXPECT_TRUE(seen.insert(at.first + static_cast<std::uint64_t>(row)).second);
+          for (std::int64_t row = 0; row < at.rows; ++row)
+            EXPECT_TRUE(seen.insert(at.first + static_cast<std::uint64_t>(row)).second);
         }
       EXPECT_FALSE(sequence(k));
     }

@@ -38,7 +38,7 @@ int find_onednn(dl_phdr_info* info, std::size_t, void*) {
 
 void note() {
   if (!count.on) return;
-  count.on = false;   // backtrace may allocate
+  count.on = false;  // backtrace may allocate
   void* frames[24];
   const int depth = backtrace(frames, 24);
   bool inside = false;
@@ -89,7 +89,7 @@ void counts_nothing(const char* plugin) {
     if (report) EXPECT_TRUE(std::isfinite(report->loss));
   }
   EXPECT_EQ(count.ours, 0u) << plugin;
-  EXPECT_GT(count.onednn, 0u);   // the counter sees allocations at all
+  EXPECT_GT(count.onednn, 0u);  // the counter sees allocations at all
   count = {};
 }
 

@@ -1,0 +1,20 @@
+// The backends that the op tests run on. A new one is an entry in backends.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/device/device.h"
+#include "core/ops/op.h"
+
+namespace trireme::ops::testing {
+
+struct BackendUnderTest {
+  const char* name;
+  std::shared_ptr<device::Device> (*make_device)();
+  const Backend& (*backend)();
+};
+
+[[nodiscard]] std::span<const BackendUnderTest> backends();
+
+}  // namespace trireme::ops::testing
