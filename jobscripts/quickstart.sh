@@ -36,7 +36,12 @@ if [ -x "$build/bin/trireme" ]; then echo "using the build in $build (rebuilding
 cuda=AUTO; [ "${TRIREME_CUDA:-auto}" = off ] && cuda=OFF
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRIREME_TESTS=OFF -DTRIREME_CUDA=$cuda >"$build/configure.log" 2>&1 ||
   { tail -n 20 "$build/configure.log" >&2; exit 70; }
-ninja -C "$build" --quiet 2>/dev/null || ninja -C "$build"
+# A moving line on a terminal; elsewhere every 20th step.
+if [ -t 1 ]; then
+  cmake --build "$build"
+else
+  NINJA_STATUS='[%f/%t] ' cmake --build "$build" | awk '!/^\[[0-9]+\/[0-9]+\]/ || ++n % 20 == 0; {fflush()}'
+fi
 trireme=$build/bin/trireme
 
 say "3/4 data: Fashion-MNIST into sharded HDF5"

@@ -142,7 +142,7 @@ std::map<std::string, std::string> identity(const Job& job) {
 std::string help_keys() {
   std::string text =
       "Keys of a job file (TOML). --set KEY=VALUE replaces one. $NAME and ${NAME} are expanded in paths;\n"
-      "paths are relative to the job file, run.dir to the current directory.\n";
+      "paths are relative to the job file.\n";
   std::string section = "none yet";
   for (const Row& row : rows()) {
     const std::string in = row.key.name == "model" ? "model" : section_of(row.key.name);
@@ -167,7 +167,7 @@ std::string reference_page() {
       "# Keys of a job file\n\n"
       "A job file is TOML. An unknown key, a wrong type and a value out of range are refused with file and line.\n"
       "`--set KEY=VALUE` replaces one key. `$NAME` and `${NAME}` are expanded in paths, `$$` is the sign itself.\n"
-      "Paths are relative to the job file, `run.dir` to the current directory.\n";
+      "Paths are relative to the job file.\n";
   std::string section = "none yet";
   for (const Row& row : rows()) {
     const std::string in = row.key.name == "model" ? "model" : section_of(row.key.name);

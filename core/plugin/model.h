@@ -63,10 +63,6 @@ class Model {
   // In evaluate `to` is empty. The stream, block and memory of `to` must live until reset().
   Loss run(Mode mode, std::span<const tensor::Tensor> fields, const device::StepBlock* block, device::Stream& stream,
            const Destination& to);
-  Loss run(Mode mode, std::span<const tensor::Tensor> fields, const device::StepBlock* block, device::Stream& stream,
-           const Destination& to, const autograd::Tape::Ready&) {
-    return run(mode, fields, block, stream, to);
-  }
   // Backward of the micro-batch that run() left. Parameters' gradients are in `to` of run(). Raw plugins wrote theirs in
   // run(); the ranges that they announced are passed on here, since buckets may leave only after the scalars.
   void backward(const Loss& loss, const autograd::Tape::Ready& ready);

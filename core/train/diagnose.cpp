@@ -42,7 +42,7 @@ std::string diagnose(comm::Group& group, const Job& job, const Plan& plan, std::
     view_fields(*batch, fields);
     device->kernels().fill(memory.span<float>(), 0.0f, compute);
     block.stage(step, static_cast<std::uint64_t>(job.train.seed), plan.first + i, 0, compute);
-    const plugin::Loss loss = model.run(Mode::train, fields, block.on_device(), compute, {gradients, new_buffers}, {});
+    const plugin::Loss loss = model.run(Mode::train, fields, block.on_device(), compute, {gradients, new_buffers});
     double sum = 0;
     compute.copy(std::as_writable_bytes(std::span(&sum, 1)), std::as_bytes(model.value(loss.sum).span<double>()));
     model.backward(loss, [](Range) {});

@@ -35,7 +35,7 @@ std::optional<Evaluation> Evaluator::run(io::Feed& feed, std::uint64_t step, con
       const auto batch = feed.next(compute_);
       if (!batch) fail(ExitCode::internal, "evaluation at step {}: the feed ended before the data", step);
       view_fields(*batch, fields_);
-      const plugin::Loss loss = model_.run(Mode::evaluate, fields_, block_.on_device(), compute_, {}, {});
+      const plugin::Loss loss = model_.run(Mode::evaluate, fields_, block_.on_device(), compute_, {});
       scalars_.add(model_, loss, last, compute_);
       feed.release(*batch, compute_);
       model_.reset();

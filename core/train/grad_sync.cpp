@@ -73,17 +73,13 @@ plugin::Model::Destination GradSync::begin(std::uint32_t local, device::Stream& 
   if (local_ + 1 == plan_.locals) {
     chain_ = carry_.last(arena_);
     left_ = 0;
-    scalars_left_ = false;
     for (Bucket& bucket : buckets_) bucket.missing = bucket.elements;
   }
   return {arena(arena_, {0, parameter_elements_}), arena(arena_, {parameter_elements_, elements_})};
 }
 
 void GradSync::scalars(plugin::Model& model, const plugin::Loss& loss) {
-  const bool last = local_ + 1 == plan_.locals;
-  scalars_.add(model, loss, last, compute_);
-  scalars_left_ = last;
-  if (last) leave_full();  // a raw plugin's gradients were ready before its loss
+  scalars_.add(model, loss, local_ + 1 == plan_.locals, compute_);
 }
 
 void GradSync::count(Range range) {
@@ -106,7 +102,7 @@ void GradSync::count(Range range) {
 
 void GradSync::ready(Range range) {
   count(range);
-  if (scalars_left_) leave_full();
+  if (local_ + 1 == plan_.locals) leave_full();
 }
 
 void GradSync::leave_full() {

@@ -68,7 +68,6 @@ class GradSync {
   std::uint32_t local_ = 0, arena_ = 0;
   std::span<const std::uint32_t> chain_;
   std::size_t left_ = 0;       // buckets that have left
-  bool scalars_left_ = false;  // buckets wait for the loss: it travels first
   double waited_ = 0;
 };
 

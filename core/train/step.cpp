@@ -33,7 +33,7 @@ void Step::run(std::uint64_t step, io::Feed& feed) {
 
     group_.progress(step, "forward");
     fault::point("forward");
-    const plugin::Loss loss = model_.run(Mode::train, fields_, block_.on_device(), compute_, destination, ready_);
+    const plugin::Loss loss = model_.run(Mode::train, fields_, block_.on_device(), compute_, destination);
     sync_.scalars(model_, loss);  // first bucket, before backward
     group_.progress(step, "backward");
     fault::point("backward");
