@@ -19,7 +19,7 @@ template <class Body>
   std::string text;
   if (group.rank() == 0) {
     try {
-      text = "+" + body();
+      text = fmt::format("+{}", body());  // told from an error, which begins with its code
     } catch (const Error& error) {
       text = std::to_string(static_cast<int>(error.code())) + "\n" + error.what();
     }

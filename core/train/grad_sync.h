@@ -67,7 +67,7 @@ class GradSync {
   device::Stream compute_{};
   std::uint32_t local_ = 0, arena_ = 0;
   std::span<const std::uint32_t> chain_;
-  std::size_t left_ = 0;       // buckets that have left
+  std::size_t left_ = 0;  // buckets that have left
   double waited_ = 0;
 };
 

@@ -23,7 +23,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 // The last evaluation stays with the run: "step samples loss metric…", exact.
 void put_evaluation(const Evaluation& evaluation, std::uint64_t step, std::map<std::string, std::string>& values) {
   std::string text = fmt::format("{} {} {}", step, evaluation.samples, io::exact(evaluation.loss));
-  for (const double metric : evaluation.metrics) text += " " + io::exact(metric);
+  for (const double metric : evaluation.metrics) text.append(1, ' ').append(io::exact(metric));
   values["evaluation"] = text;
 }
 

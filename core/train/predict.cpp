@@ -22,9 +22,12 @@ struct Rows {
   std::vector<std::byte> bytes;
 };
 
-// Samples [first, first + rows) on this rank: neighbouring shares, so that the file is written front to back.
-io::MicroBatch share_of(std::int64_t samples, int rank, int size) {
-  const std::int64_t begin = samples * rank / size, end = samples * (rank + 1) / size;
+// Samples [first, first + rows) of this rank: whole batches of `rows`, cut alike for every number of ranks, since a product's
+// bits may depend on its batch; neighbouring shares, so that the file is written front to back.
+io::MicroBatch share_of(std::int64_t samples, std::int64_t rows, int rank, int size) {
+  const std::int64_t batches = (samples + rows - 1) / rows;
+  const std::int64_t begin = std::min(samples, batches * rank / size * rows);
+  const std::int64_t end = std::min(samples, batches * (rank + 1) / size * rows);
   return {static_cast<std::uint64_t>(begin), end - begin};
 }
 
@@ -73,25 +76,26 @@ int predict_group(const Job& job, const std::filesystem::path& wanted, const std
                      fmt::format("predict: {} is there already; name another --output", output.string()));
   LoadedModel loaded = load_for_use(group, job, wanted);
   const std::int64_t samples = loaded.data->samples();
-  const io::MicroBatch share = share_of(samples, group.rank(), group.size());
+  const std::int64_t batch = std::min(job.train.batch, samples);
+  const io::MicroBatch share = share_of(samples, batch, group.rank(), group.size());
   const std::filesystem::path partial = output.string() + ".part";
   std::vector<Rows> results;
-  on_all_ranks(group, [&] { results = predict_share(job, loaded, share, std::min(job.train.batch, samples)); });
+  on_all_ranks(group, [&] { results = predict_share(job, loaded, share, batch); });
   for (int turn = 0; turn < group.size(); ++turn) {
     on_all_ranks(group, [&] {
       if (turn != group.rank()) return;
       if (turn == 0) {
         const auto file = io::Hdf5File::create(partial);
-        for (const Rows& rows : results)
-          file->create_dataset("/" + rows.name, rows.sample.batched(samples), rows.dtype, {});
-        for (const Rows& rows : results) file->write("/" + rows.name, 0, share.rows, rows.dtype, rows.bytes);
+        for (const Rows& part : results)
+          file->create_dataset("/" + part.name, part.sample.batched(samples), part.dtype, {});
+        for (const Rows& part : results) file->write("/" + part.name, 0, share.rows, part.dtype, part.bytes);
         file->close();
         return;
       }
       const auto file = io::Hdf5File::append(partial);
-      for (const Rows& rows : results)
+      for (const Rows& part : results)
         if (share.rows > 0)
-          file->write("/" + rows.name, static_cast<std::int64_t>(share.first), share.rows, rows.dtype, rows.bytes);
+          file->write("/" + part.name, static_cast<std::int64_t>(share.first), share.rows, part.dtype, part.bytes);
       file->close();
     });
   }

@@ -55,6 +55,17 @@ void announce(const LoopParts& parts, const DeviceChoice& device, const Job& job
   summary.write();
 }
 
+// One model takes both; the names come from one table.
+void check_alike_fields(std::span<const Field> train, std::span<const Field> eval) {
+  for (std::size_t i = 0; i < train.size(); ++i)
+    if (train[i] != eval[i])
+      throw AlikeError(
+          ExitCode::data,
+          fmt::format("field '{}': a sample is {} {} in [data] train, {} {} in [data] eval; one model takes both",
+                      train[i].name, name_of(train[i].dtype), train[i].shape.text(), name_of(eval[i].dtype),
+                      eval[i].shape.text()));
+}
+
 // The newest sound checkpoint into the arenas; faulty ones are set aside on the way.
 std::optional<io::Manifest> resume_from(comm::Group& group, const Resume& resume, const RunFolder& folder,
                                         std::optional<std::filesystem::path> checkpoint,
@@ -101,8 +112,7 @@ int train_group(const Job& job, const Resume& resume, comm::Group& group, std::u
   on_all_ranks(
       group, [&] { plan = make_plan(job, group.size(), group.rank(), train_data->samples(), recorded.micro_batches); });
   const std::vector<Field> fields = fed_fields(job, *train_data);
-  if (eval_data && fed_fields(job, *eval_data) != fields)
-    throw AlikeError(ExitCode::data, "[data] eval: shapes or types of its fields differ from those of [data] train");
+  if (eval_data) check_alike_fields(fields, fed_fields(job, *eval_data));
   const auto model = open_model(group, job, device, fields, plan.rows);
   const auto identity = run_identity(job, *model, *train_data, plan.micro_batches);
   const Surroundings around = surroundings(*model, device, threads);

@@ -3,7 +3,7 @@
 
 # trireme_cuda_sources(a.cu b.cpp …), called by the folders below: their part of the module.
 function(trireme_cuda_sources)
-  trireme_existing(sources ${ARGN})
+  set(sources ${ARGN})
   list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   target_sources(trireme_cuda PRIVATE ${sources})
 endfunction()
@@ -38,7 +38,7 @@ if(NOT TRIREME_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "TRIREME_CUDA=${TRIREME_CUDA}: AUTO, ON or OFF are known.")
 endif()
 trireme_find_nvcc(TRIREME_WITH_CUDA)
-if(TRIREME_WITH_CUDA AND TARGET trireme_shared AND EXISTS ${PROJECT_SOURCE_DIR}/core/device/cuda/CMakeLists.txt)
+if(TRIREME_WITH_CUDA)
   set(CMAKE_CUDA_COMPILER ${TRIREME_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "GPU architectures, as CMake names them")
   enable_language(CUDA)
@@ -46,6 +46,8 @@ if(TRIREME_WITH_CUDA AND TARGET trireme_shared AND EXISTS ${PROJECT_SOURCE_DIR}/
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
+  # fmt names /usr/include; given to nvcc once more, it would come before the C++ library's own headers.
+  list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   find_package(CUDAToolkit REQUIRED)

@@ -11,16 +11,12 @@ write_basic_package_version_file(TriremeConfigVersion.cmake COMPATIBILITY SameMa
 install(FILES ${PROJECT_BINARY_DIR}/TriremeConfig.cmake ${PROJECT_BINARY_DIR}/TriremeConfigVersion.cmake
   share/cmake/TriremePlugin.cmake DESTINATION lib/cmake/Trireme)
 
-if(TARGET trireme)
-  install(TARGETS trireme trireme_shared RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
-endif()
+install(TARGETS trireme trireme_shared RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
 if(TARGET trireme_cuda)
   install(TARGETS trireme_cuda LIBRARY DESTINATION lib)
 endif()
 get_property(plugins GLOBAL PROPERTY TRIREME_PLUGINS)
-if(plugins)
-  install(TARGETS ${plugins} LIBRARY DESTINATION lib/trireme/plugins)
-endif()
+install(TARGETS ${plugins} LIBRARY DESTINATION lib/trireme/plugins)
 
 # oneDNN from the wheels lies in the build tree, so the prefix takes a copy under its soname.
 get_target_property(dnnl DNNL::dnnl LOCATION)
@@ -31,6 +27,6 @@ if(inside_source OR inside_binary)
   install(PROGRAMS ${dnnl} DESTINATION lib RENAME libdnnl.so.3)
 endif()
 
-install(DIRECTORY share/jobs DESTINATION share/trireme OPTIONAL)
-install(DIRECTORY jobscripts DESTINATION share/trireme OPTIONAL USE_SOURCE_PERMISSIONS)
+install(DIRECTORY share/jobs DESTINATION share/trireme)
+install(DIRECTORY jobscripts DESTINATION share/trireme USE_SOURCE_PERMISSIONS)
 install(FILES LICENSE DESTINATION share/trireme)

@@ -83,15 +83,5 @@ TEST(KillUnderMpirun, EnableRecoveryInALongStep) {
   expect_same_end(run_job(1, small_job(folder.path(), {"--resume", "auto"})), undisturbed());
 }
 
-// A rank that neither works nor beats.
-TEST(KillUnderMpirun, FrozenRank) {
-  const TestFolder folder("frozen");
-  Faults faults;
-  faults.inject = "rank=1,event=forward,count=41,action=freeze";
-  const JobResult frozen = run_job(2, small_job(folder.path()), faults);
-  expect_gone(frozen, 71);
-  EXPECT_THAT(frozen.output, HasSubstr("rank 1"));
-}
-
 }  // namespace
 }  // namespace trireme::tests

@@ -30,18 +30,35 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& words)
   to.insert(to.end(), words.begin(), words.end());
 }
 
-std::vector<std::string> words_of(int ranks, const TestJob& job, const Faults& faults) {
-  std::vector<std::string> words;
-  if (faults.by_mpirun) {
-    append(words, {"mpirun", "-n", std::to_string(ranks), "--oversubscribe", "--bind-to", "none"});
-    append(words, faults.mpirun_arguments);
-    words.push_back(program());
-  } else {
-    append(words, {program(), "launch", "-n", std::to_string(ranks)});
-  }
-  append(words, {job.command, (job.folder / "job.toml").string(), "--run-dir", (job.folder / "run").string()});
+std::vector<std::string> rank_words(const TestJob& job) {
+  std::vector<std::string> words{job.command, (job.folder / "job.toml").string(), "--run-dir",
+                                 (job.folder / "run").string()};
   for (const std::string& set : job.sets) append(words, {"--set", set});
   append(words, job.arguments);
+  return words;
+}
+
+std::vector<std::string> words_of(int ranks, const TestJob& job, const Faults& faults) {
+  std::vector<std::string> words;
+  if (!faults.by_mpirun) {
+    words = {program(), "launch", "-n", std::to_string(ranks)};
+    append(words, rank_words(job));
+    return words;
+  }
+  words = {"mpirun", "--oversubscribe", "--bind-to", "none"};
+  append(words, faults.mpirun_arguments);
+  if (faults.each.empty()) {
+    append(words, {"-n", std::to_string(ranks), program()});
+    append(words, rank_words(job));
+  }
+  for (const Faults::Rank& rank : faults.each) {  // mpirun -n 1 A : -n 1 B
+    if (&rank != &faults.each.front()) words.push_back(":");
+    append(words, {"-n", "1", "env"});
+    append(words, rank.environment);
+    words.push_back(program());
+    append(words, rank_words(job));
+    append(words, rank.arguments);
+  }
   return words;
 }
 

@@ -29,6 +29,12 @@ struct Faults {
   std::vector<Signal> signals;
   bool by_mpirun = false;                     // mpirun itself in place of `trireme launch`
   std::vector<std::string> mpirun_arguments;  // with by_mpirun: "--enable-recovery"
+  // With by_mpirun: what single ranks are given besides; entry r is rank r's.
+  struct Rank {
+    std::vector<std::string> arguments;    // "--set", "train.seed=2"
+    std::vector<std::string> environment;  // "NAME=VALUE"
+  };
+  std::vector<Rank> each;
   std::vector<std::pair<std::string, std::string>> environment;
   double timeout_s = 120;
 };

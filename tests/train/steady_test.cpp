@@ -86,7 +86,9 @@ void counts_nothing(const char* plugin) {
     harness.step->run(step, *harness.feed);
     const auto report = harness.reports->fetch(1);
     count.on = false;
-    if (report) EXPECT_TRUE(std::isfinite(report->loss));
+    if (report) {
+      EXPECT_TRUE(std::isfinite(report->loss));
+    }
   }
   EXPECT_EQ(count.ours, 0u) << plugin;
   EXPECT_GT(count.onednn, 0u);  // the counter sees allocations at all

@@ -1,0 +1,28 @@
+// A plugin whose author made mistakes: it throws in one of its calls, or makes gradients too large to be held.
+#include <trireme/model.h>
+
+#include <stdexcept>
+using namespace trireme;
+
+class Troubled final : public Model {
+ public:
+  explicit Troubled(Config& c)
+      : throws_at_(c.integer("throws_at", -1, "the call of forward that throws; 0: create throws")),
+        amplify_(c.boolean("amplify", false, "logits, and so gradients, four times as large")),
+        head_(*this, "head", 784, 10) {
+    if (throws_at_ == 0) throw std::runtime_error("no weights in the cupboard");
+  }
+  Outputs forward(const Batch& batch) override {
+    if (++calls_ == throws_at_) throw std::runtime_error("the index 17 is out of range");
+    Tensor y = head_(batch["image"].flatten(1));  // (B, 10)
+    if (amplify_) y = add(add(y, y), add(y, y));
+    return {{"logits", y}};
+  }
+  Loss loss(const Outputs& out, const Batch& batch) override { return cross_entropy(out["logits"], batch["label"]); }
+
+ private:
+  std::int64_t throws_at_, calls_ = 0;
+  bool amplify_;
+  Linear head_;
+};
+TRIREME_MODEL(Troubled, "troubled", "0.1")
