@@ -21,6 +21,7 @@ void add_job_options(Command command, std::string_view name, JobArguments& into)
         "checkpoints; must: refuse one that has none; or a checkpoint",
         {.type = "auto|never|must|PATH", .shown_default = "auto"});
     command.flag("--help-keys", into.help_keys, "list every key of a job file and exit");
+    command.flag("--markdown", into.markdown, "with --help-keys: as the page share/jobs/keys.md");
   } else {
     command.text("--checkpoint", into.checkpoint, "checkpoint (default: the best, else the newest of the run)",
                  {.type = "PATH"});

@@ -18,6 +18,7 @@ struct JobArguments {
   std::string run_directory;      // relative to the working directory; empty: as the job says
   std::string resume = "auto";    // train
   bool help_keys = false;         // train
+  bool markdown = false;          // with help_keys
   std::string checkpoint;         // eval, predict
   std::string output;             // predict
   bool json = false;              // eval

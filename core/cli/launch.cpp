@@ -41,7 +41,7 @@ int start(launch::LaunchOptions options, bool dry_run) {
   add_job_options(one.root(), words.front(), arguments);
   if (const std::optional<int> ended = one.parse({words.begin() + 1, words.end()})) return *ended;
   if (arguments.help_keys) {
-    log::info("{}", help_keys());
+    log::info("{}", arguments.markdown ? reference_page() : help_keys());
     return static_cast<int>(ExitCode::done);
   }
   const Job job = arguments.job();

@@ -22,7 +22,7 @@ void add_train(Command program) {
   add_job_options(command, "train", *arguments);
   command.does([arguments] {
     if (arguments->help_keys) {
-      log::info("{}", help_keys());
+      log::info("{}", arguments->markdown ? reference_page() : help_keys());
       return static_cast<int>(ExitCode::done);
     }
     return train::train(arguments->job(), arguments->resumption());

@@ -29,18 +29,24 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // flock on a file, for as long as the object lives. Some file systems have none; there the lease still tells a live
-// holder from a dead one, only two takers in the same instant are not kept apart.
+// holder from a dead one, only two takers in the same instant are not kept apart. It is held for moments; a process
+// that was stopped inside one must not hang the others: after `patience` Error(io).
 class LockFile {
  public:
-  explicit LockFile(const fs::path& path) : file_(path, O_RDWR | O_CREAT) {
-    while (::flock(file_.fd(), LOCK_EX) != 0) {
-      if (errno == EINTR) continue;
+  LockFile(const fs::path& path, std::chrono::milliseconds patience) : file_(path, O_RDWR | O_CREAT) {
+    const auto until = Clock::now() + patience;
+    while (::flock(file_.fd(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) {
         log::warn("{}: this file system has no locks ({}); don't start a run twice at the same moment", path.string(),
                   errno);
         return;
       }
-      fail_errno(errno, path.string() + ": cannot be locked");
+      if (errno != EINTR && errno != EWOULDBLOCK) fail_errno(errno, path.string() + ": cannot be locked");
+      if (Clock::now() >= until) {
+        fail(ExitCode::io, "{}: locked for {} ms; a process that holds it does not go on (stopped by a signal?)",
+             path.string(), patience.count());
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
 
@@ -78,7 +84,7 @@ struct Lease::State {
 
 // Takes it where there is none, its holder is dead, or it is still what was watched in vain.
 bool Lease::State::take_if_free(const std::optional<Holder>& watched) {
-  const LockFile locked(lock);
+  const LockFile locked(lock, times.expiry);
   const auto holder = read_holder(file);
   const bool expired = watched && holder && holder->nonce == watched->nonce && holder->renewals == watched->renewals;
   if (holder && !is_dead(*holder, us) && !expired) return false;
@@ -109,7 +115,7 @@ void Lease::State::acquire() {
 }
 
 void Lease::State::renew() {
-  const LockFile locked(lock);
+  const LockFile locked(lock, times.renewal);
   const auto holder = read_holder(file);
   if (!ours(holder)) {
     lost = holder ? "it was taken over by " + describe(*holder) : "lease.json is gone";
@@ -162,7 +168,7 @@ Lease::~Lease() {
   s.wake.notify_one();
   s.thread.join();
   try {
-    const LockFile locked(s.lock);
+    const LockFile locked(s.lock, s.times.renewal);
     std::error_code error;
     if (s.ours(read_holder(s.file))) fs::remove(s.file, error);
   } catch (const std::exception& failure) {

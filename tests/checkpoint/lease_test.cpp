@@ -1,9 +1,11 @@
 // The lease: who gets it, who is refused, who lost it. Holders are processes of their own, made by fork.
 #include "io/checkpoint/lease.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "io/checkpoint/holder.h"
 #include "tests/checkpoint/small_run.h"
 
@@ -56,6 +59,13 @@ class HolderProcess {
   HolderProcess(const HolderProcess&) = delete;
   HolderProcess& operator=(const HolderProcess&) = delete;
   void signal(int number) const { ::kill(pid_, number); }
+  // Stops it, surely not inside one of its moments under the lock.
+  void stop_outside_the_lock(const fs::path& folder) const {
+    const File lock(folder / "lease.lock", O_RDWR | O_CREAT);
+    ASSERT_EQ(::flock(lock.fd(), LOCK_EX), 0);
+    signal(SIGSTOP);
+    ASSERT_EQ(::waitpid(pid_, nullptr, WUNTRACED), pid_);  // until it has stopped
+  }
   void end(int number, bool reap = true) {
     ::kill(pid_, number);
     if (!reap) return;
@@ -132,7 +142,7 @@ TEST(Lease, ADeadProcessIsFollowedAtOnce) {
 TEST(Lease, APidThatWasUsedAgainIsDead) {
   const Folder folder("lease", testing::TempDir());
   HolderProcess child(folder.path());
-  child.signal(SIGSTOP);
+  child.stop_outside_the_lock(folder.path());
   rewrite(folder.path(), [](Holder& holder) { holder.started += 1; });
   const auto begin = Clock::now();
   const Lease lease(folder.path(), "mine", LeaseTimes{});
@@ -224,7 +234,7 @@ TEST(Lease, AStoppedHolderLosesItAndIsTold) {
 TEST(Lease, AFollowerOfASleeperKeepsItWhenTheSleeperWakes) {
   const Folder folder("lease", testing::TempDir());
   HolderProcess child(folder.path());
-  child.signal(SIGSTOP);
+  child.stop_outside_the_lock(folder.path());
   const Lease lease(folder.path(), "mine", short_times);
   child.signal(SIGCONT);
   std::this_thread::sleep_for(300ms);
@@ -253,6 +263,19 @@ TEST(Lease, OfTwoTakersOneWins) {
     }
     for (std::thread& taker : takers) taker.join();
     EXPECT_EQ(refused[0] + refused[1] + refused[2], 2);
+  }
+}
+
+TEST(Lease, AStuckLockIsAnErrorAndNoHang) {
+  const Folder folder("lease", testing::TempDir());
+  const File lock(folder.path() / "lease.lock", O_RDWR | O_CREAT);
+  ASSERT_EQ(::flock(lock.fd(), LOCK_EX), 0);
+  try {
+    const Lease lease(folder.path(), "mine", short_times);
+    FAIL() << "taken without the lock";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_THAT(error.what(), testing::HasSubstr("lease.lock"));
   }
 }
 

@@ -102,8 +102,14 @@ TEST(TreeReduce, Scalars) {
   if (!power_of_two()) return;
   const auto ranks = static_cast<std::size_t>(world().size()), rank = static_cast<std::size_t>(world().rank());
   const auto values = [](std::size_t which) {
-    return std::vector<double>{1.0 / static_cast<double>(which + 3), 1e17 * static_cast<double>(which), 0.1};
+    std::vector<double> some{1e17 * static_cast<double>(which), 0.1};
+    for (int k = 1; k <= 64; ++k)
+      some.push_back(std::sin(static_cast<double>(which * 64 + static_cast<std::size_t>(k))));
+    return some;
   };
+  // Of 64 such sums some round otherwise in another order, so the tree is told from a swapped one.
+  const auto in_order = sum(sum(values(0), values(1)), sum(values(2), values(3)));
+  EXPECT_FALSE(same_bits(in_order, sum(sum(values(0), values(2)), sum(values(1), values(3)))));
   std::vector<std::vector<double>> level;
   for (std::size_t r = 0; r < ranks; ++r) level.push_back(values(r));
   while (level.size() > 1) {

@@ -76,10 +76,10 @@ TEST_F(Refusal, PluginThatIsNotThere) {
 }
 
 TEST_F(Refusal, PluginThatThrows) {
-  const JobResult at_once = run_job(2, job({std::string("plugin=") + TRIREME_TROUBLED, "model={ throws_at = 0 }"}));
+  const JobResult at_once = run_job(2, job({"plugin=" TRIREME_TROUBLED, "model={ throws_at = 0 }"}));
   expect_refused(at_once, 70);
   EXPECT_THAT(at_once.output, AllOf(HasSubstr("troubled"), HasSubstr("no weights in the cupboard")));
-  const JobResult later = run_job(2, job({std::string("plugin=") + TRIREME_TROUBLED, "model={ throws_at = 9 }"}));
+  const JobResult later = run_job(2, job({"plugin=" TRIREME_TROUBLED, "model={ throws_at = 9 }"}));
   EXPECT_EQ(later.exit_code, 70) << later.output;
   EXPECT_THAT(later.output, AllOf(HasSubstr("troubled"), HasSubstr("the index 17 is out of range"),
                                   AnyOf(HasSubstr("rank 0"), HasSubstr("rank 1"))));

@@ -79,6 +79,21 @@ TEST(StopInEvaluation, IsRunAgain) {
   expect_same_end(resumed, undisturbed());
 }
 
+// The first evaluation has the largest loss, and here that is the best: its checkpoint outlives newer ones.
+TEST(StopInEvaluation, TheBestIsKept) {
+  const TestFolder folder("best");
+  const std::vector<std::string> sets{"eval.best=loss:max", "checkpoint.keep_last=2"};
+  const JobResult stopped = run_job(2, small_job(folder.path(), {}, sets), signal_at("evaluation", 2, SIGTERM));
+  expect_stopped(stopped);
+  EXPECT_EQ(summary_of(stopped, "steps"), "8");
+  const JobResult resumed = run_job(2, small_job(folder.path(), {"--resume", "must"}, sets));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(summary_of(resumed, "best_step"), "8");
+  TestJob evaluation = small_job(folder.path(), {"--json"}, sets);
+  evaluation.command = "eval";
+  EXPECT_THAT(run_job(1, evaluation).output, HasSubstr("\"step\": 8,"));
+}
+
 // Before the first step there is nothing to save but the start itself.
 TEST(StopAtOnce, AndAgain) {
   const TestFolder folder("at-once");

@@ -18,7 +18,7 @@ class Harness {
   Harness(const std::string& plugin, std::int64_t batch, std::int64_t micro_batches, std::int64_t steps)
       : folder_("step") {
     tests::make_data(folder_.path(), "train", {.files = 2, .samples = 256});
-    job.plugin = std::string(TRIREME_PLUGINS) + "/" + plugin + ".so";
+    job.plugin = fmt::format("{}/{}.so", TRIREME_PLUGINS, plugin);
     job.device = "cpu";
     job.data.fields = {{"image", "/image"}, {"label", "/label"}};
     job.data.train = {folder_.path() / "train-*.h5"};

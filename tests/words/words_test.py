@@ -84,6 +84,9 @@ def main():
         listing = open(os.path.join(source, "plugins/conditional-net/conditional_net.cpp"), encoding="utf-8").read()
         if listing.strip() not in open(readme, encoding="utf-8").read():
             failures.append("README.md's plugin is not plugins/conditional-net/conditional_net.cpp")
+        page = subprocess.run([f"{build}/bin/trireme", "train", "--help-keys", "--markdown"], text=True, capture_output=True).stdout
+        if page.strip() != open(os.path.join(source, "share/jobs/keys.md"), encoding="utf-8").read().strip():
+            failures.append("share/jobs/keys.md differs from trireme train --help-keys --markdown: write it anew")
         presets = subprocess.run(["cmake", "--list-presets=configure"], cwd=source, text=True, capture_output=True).stdout
         for preset in re.findall(r"--preset ([a-z-]+)", open(install, encoding="utf-8").read()):
             if f'"{preset}"' not in presets:
