@@ -213,7 +213,8 @@ void Loop::evaluate() {
   }
   if (!best_is_new_) return;
   settle();  // the best parameters are these: an earlier save must be out of the way
-  if (last_saved_ != step_) save();
+  // The checkpoint that a run was resumed from, before its due evaluation, is not marked as the best: it is saved anew.
+  if (last_saved_ != step_ || start_step_ == step_) save();
   best_is_new_ = false;
 }
 

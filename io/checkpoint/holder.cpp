@@ -94,12 +94,15 @@ std::string describe(const Holder& holder) {
 
 std::optional<Holder> read_holder(const fs::path& file) {
   std::string text;
-  try {
-    text = read_file(file, largest_lease);
-  } catch (const Error&) {
+  for (int tries = 3; tries > 0; --tries) {  // it may come or go between two looks
     std::error_code error;
     if (!fs::exists(file, error) && !error) return std::nullopt;
-    throw;
+    try {
+      text = read_file(file, largest_lease);
+      break;
+    } catch (const Error&) {
+      if (tries == 1) throw;
+    }
   }
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return std::nullopt;

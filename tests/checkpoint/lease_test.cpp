@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ class HolderProcess {
       while (!read_holder(folder / "lease.json")) std::this_thread::sleep_for(1ms);
       return;
     }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the test
     sigset_t terminate;
     sigemptyset(&terminate);
     sigaddset(&terminate, SIGTERM);
