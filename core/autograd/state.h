@@ -49,7 +49,7 @@ struct Tape::State {
   State(const ops::Backend& with, std::shared_ptr<device::Device> on);
 
   // Values.
-  Index add_value(const Tensor& tensor, bool needs_gradient);
+  Index add_value(Tensor tensor, bool needs_gradient);  // by value: it may be one of `values`
   [[nodiscard]] Handle handle(Index value) const { return values[value].stamp << index_bits | value; }
   [[nodiscard]] Index find(Handle handle) const;  // throws for a stale or unknown one
   [[nodiscard]] Value& root(Index value) { return values[values[value].root]; }

@@ -15,7 +15,7 @@ Tape::State::State(const ops::Backend& with, std::shared_ptr<device::Device> on)
       memory(device),
       workspace(device, std::size_t{64} << 10) {}
 
-Index Tape::State::add_value(const Tensor& tensor, bool needs_gradient) {
+Index Tape::State::add_value(Tensor tensor, bool needs_gradient) {
   if (values.size() >> index_bits != 0) {
     fail(ExitCode::internal, "a micro-batch has more than {} tensors", std::size_t{1} << index_bits);
   }
