@@ -1,25 +1,23 @@
-// The handlers set a flag; everything else happens where the step loop asks.
+// One thread waits for signals and sets a flag; everything else happens where the step loop asks.
 #include "core/launch/stop.h"
 
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "core/base/error.h"
+#include "core/base/threads.h"
 
 namespace trireme::launch {
 namespace {
 
 std::atomic<int> signal_met{0};
-static_assert(std::atomic<int>::is_always_lock_free);                  // so a handler may write it
 std::atomic<double> stop_at{std::numeric_limits<double>::infinity()};  // seconds since the epoch
-
-void note(int signal) { signal_met.store(signal, std::memory_order_relaxed); }
 
 double seconds_since_epoch() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -35,12 +33,28 @@ double number_from(const char* name, double fallback) {
   return value;
 }
 
-void handle(int signal, int flags) {
-  struct sigaction action {};
-  action.sa_handler = note;
-  action.sa_flags = SA_RESTART | flags;
-  sigemptyset(&action.sa_mask);
-  if (::sigaction(signal, &action, nullptr) != 0) fail_errno(errno, "sigaction");
+sigset_t requests() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) sigaddset(&set, signal);
+  return set;
+}
+
+void wait_for_requests() {
+  name_thread("trm-signals");
+  const sigset_t set = requests();
+  bool interrupted = false;
+  while (true) {
+    int signal = 0;
+    if (::sigwait(&set, &signal) != 0) continue;
+    if (signal == SIGINT && interrupted) {  // the second one has its default action
+      std::signal(SIGINT, SIG_DFL);
+      ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+      ::raise(SIGINT);
+    }
+    interrupted = interrupted || signal == SIGINT;
+    signal_met.store(signal, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace
@@ -48,9 +62,15 @@ void handle(int signal, int flags) {
 void catch_stop_requests() {
   stop_at.store(number_from("TRIREME_DEADLINE", std::numeric_limits<double>::infinity()) -
                 number_from("TRIREME_STOP_BEFORE_S", 60));
-  handle(SIGTERM, 0);
-  handle(SIGUSR1, 0);
-  handle(SIGINT, static_cast<int>(SA_RESETHAND));  // the second one has its default action
+  // No handler: oneDNN's generated products (before 3.11.2, its issue 4845) point the stack pointer into a buffer on the
+  // heap, and the frame of a handler would overwrite what lies before it.
+  const sigset_t set = requests();
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0) fail_errno(error, "pthread_sigmask");
+  static const bool waiting = [] {
+    std::thread(wait_for_requests).detach();
+    return true;
+  }();
+  (void)waiting;
 }
 
 bool stop_requested() noexcept {

@@ -1,12 +1,13 @@
-// Requests to stop: signals and the deadline that `trireme launch` passed on. Work is never done in the handler.
+// Requests to stop: signals and the deadline that `trireme launch` passed on. No thread that works ever takes the signal.
 #pragma once
 
 #include <string>
 
 namespace trireme::launch {
 
-// From now on TERM, INT and USR1 only set a flag (a second INT ends the process at once). TRIREME_DEADLINE (seconds since
-// the epoch, from `trireme launch`) minus TRIREME_STOP_BEFORE_S (default 60) counts as a request too.
+// From now on TERM, INT and USR1 to the process only set a flag (a second INT ends it at once). Call it before other
+// threads start: they inherit the mask that keeps signals away. TRIREME_DEADLINE (seconds since the epoch, from
+// `trireme launch`) minus TRIREME_STOP_BEFORE_S (default 60) counts as a request too.
 void catch_stop_requests();
 [[nodiscard]] bool stop_requested() noexcept;
 // "SIGTERM", "deadline", or empty.
