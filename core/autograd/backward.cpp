@@ -39,16 +39,8 @@ Tensor Tape::State::gradient_destination(Index value) {
 }
 
 void Tape::State::seed(Index loss, double n) {
-  if (device->kind() != device::Kind::cpu) fail(ExitCode::internal, "backward: no seed kernel on {}", device->name());
   const Tensor gradient = gradient_destination(loss);
-  stream.run([data = gradient.data, dtype = gradient.dtype, from = block, n] {
-    const double seed = (from == nullptr ? 1.0 : static_cast<double>(from->loss_scale)) / n;
-    if (dtype == Dtype::f64) {
-      *static_cast<double*>(data) = seed;
-    } else {
-      *static_cast<float*>(data) = static_cast<float>(seed);
-    }
-  });
+  device->kernels().seed(gradient.data, gradient.dtype, block, n, stream);
 }
 
 void Tape::State::add(const Tensor& into, const Tensor& addend) {
@@ -82,9 +74,10 @@ void Tape::State::backward_node(Index index) {
     in_gradients[i] = memory.allocate(in_gradients[i].shape, in_gradients[i].dtype);
     added |= 1u << i;
   }
-  if (tape->on_op) tape->on_op(nodes[index].op, true);
   if (nodes[index].op == custom_op) {
+    tell({.op = custom_op, .backward = true}, false);
     backward_custom(index, std::span(out_gradients).first(out_count), std::span(in_gradients).first(in_count));
+    tell({.op = custom_op, .backward = true}, true);
   } else {
     const Node& node = nodes[index];
     const auto& kernels = backend.kernels(node.op);
@@ -92,15 +85,28 @@ void Tape::State::backward_node(Index index) {
       fail(ExitCode::internal, "op '{}' has no backward kernel on {}", ops::Registry::get()[node.op].name,
            device->name());
     }
-    kernels.backward({std::span(in).first(in_count), std::span(out).first(out_count),
-                      std::span<const Tensor>(saved).subspan(node.saved_begin, node.saved_count),
-                      std::span(out_gradients).first(out_count), std::span(in_gradients).first(in_count),
-                      node.attributes, node.ordinal, block, memory, stream});
+    const ops::Backward call{std::span(in).first(in_count),
+                             std::span(out).first(out_count),
+                             std::span<const Tensor>(saved).subspan(node.saved_begin, node.saved_count),
+                             std::span(out_gradients).first(out_count),
+                             std::span(in_gradients).first(in_count),
+                             node.attributes,
+                             node.ordinal,
+                             block,
+                             memory,
+                             stream};
+    const OpCall told{node.op, true, false, call.in, call.out, call.saved, call.in_grads, &node.attributes};
+    tell(told, false);
+    kernels.backward(call);
+    tell(told, true);
   }
   for (std::size_t i = 0; i < in_count; ++i) {
     if ((added >> i & 1u) == 0) continue;
     const Value& to = root(nodes[index].in[i]);
+    const OpCall told{.op = add_op, .backward = true, .in = std::span(in_gradients).subspan(i, 1)};
+    tell(told, false);
     add({to.gradient.data, in_gradients[i].shape, in_gradients[i].dtype}, in_gradients[i]);
+    tell(told, true);
   }
   // A custom function may have had an absorbed tensor computed: that one stays too.
   if (nodes.size() == node_count) memory.rewind(mark);

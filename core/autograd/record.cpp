@@ -75,12 +75,27 @@ void Tape::State::run(const Node& node) {
     Tensor& tensor = saved[node.saved_begin + i];
     tensor = memory.allocate(tensor.shape, tensor.dtype);
   }
-  if (tape->on_op) tape->on_op(node.op, false);
+  const ops::Forward call{std::span(in).first(node.in_count),
+                          std::span(out).first(node.out_count),
+                          std::span<const Tensor>(saved).subspan(node.saved_begin, node.saved_count),
+                          node.attributes,
+                          mode,
+                          node.ordinal,
+                          block,
+                          memory,
+                          stream};
+  const OpCall told{.op = node.op, .in = call.in, .out = call.out, .saved = call.saved, .attributes = &node.attributes};
   const auto mark = memory.mark();
-  kernels.forward({std::span(in).first(node.in_count), std::span(out).first(node.out_count),
-                   std::span<const Tensor>(saved).subspan(node.saved_begin, node.saved_count), node.attributes, mode,
-                   node.ordinal, block, memory, stream});
+  tell(told, false);
+  kernels.forward(call);
+  tell(told, true);
   memory.rewind(mark);
+}
+
+void Tape::State::tell(OpCall call, bool ended) const {
+  if (!tape->on_op) return;
+  call.ended = ended;
+  tape->on_op(call);
 }
 
 void Tape::State::flush() {
@@ -210,11 +225,12 @@ void Tape::custom(const std::shared_ptr<Custom>& body, std::span<const Handle> i
     out[i] = s.handle(node.out[i]);
   }
   if (!s.inside_custom) s.nodes.push_back(node);
-  if (on_op) on_op(custom_op, false);
+  s.tell({.op = custom_op}, false);
   {
     const CustomScope scope(s);
     body->forward(in, out);
   }
+  s.tell({.op = custom_op}, true);
   for (std::size_t i = 0; i < out.size(); ++i) s.values[made[i]].needs_gradient = (node.gives >> i & 1u) != 0;
 }
 

@@ -80,6 +80,7 @@ struct Tape::State {
   const ops::Backend& backend;
   std::shared_ptr<device::Device> device;
   Tape* tape = nullptr;  // for on_op
+  void tell(OpCall call, bool ended) const;
   const std::uint32_t relu_op;
 
   Mode mode = Mode::predict;

@@ -27,6 +27,16 @@ struct Custom {
       backward;
 };
 
+// One call of an op's kernel, as an observer is told of it. Views are valid during the call.
+struct OpCall {
+  std::uint32_t op = 0;  // Tape::custom_op: a custom function; Tape::add_op: gradients that meet are added
+  bool backward = false;
+  bool ended = false;  // told twice: just before the kernel is queued (CPU: run) and just after
+  std::span<const ops::Tensor> in{}, out{}, saved{};
+  std::span<const ops::Tensor> in_grads{};  // backward: those that are wanted have data
+  const ops::Attributes* attributes = nullptr;
+};
+
 class Tape {
  public:
   Tape(const ops::Backend& backend, std::shared_ptr<device::Device> device);
@@ -67,9 +77,9 @@ class Tape {
   void reset();
   [[nodiscard]] std::size_t peak_bytes() const;
 
-  // Called before each op's forward and backward (tests: delays; bench: time). Null by default.
-  static constexpr std::uint32_t custom_op = ~0u;  // `op` of custom functions
-  std::function<void(std::uint32_t op, bool backward)> on_op;
+  // Called around each kernel (tests: delays; bench: time). Null by default.
+  static constexpr std::uint32_t custom_op = ~0u, add_op = ~0u - 1;
+  std::function<void(const OpCall&)> on_op;
 
  private:
   friend class CustomScope;

@@ -12,6 +12,7 @@ void add_predict(Command program);
 void add_pack(Command program);
 void add_inspect(Command program);
 void add_plugin(Command program);
+void add_bench(Command program);
 void add_version(Command program);
 
 // All of them.

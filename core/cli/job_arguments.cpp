@@ -1,4 +1,4 @@
-// Options of train, eval and predict, and the job that they name.
+// Options of train, eval, predict and bench step, and the job that they name.
 #include "core/cli/job_arguments.h"
 
 #include <filesystem>
@@ -7,7 +7,9 @@
 
 namespace trireme::cli {
 
-bool is_rank_command(std::string_view word) { return word == "train" || word == "eval" || word == "predict"; }
+bool is_rank_command(std::string_view word) {
+  return word == "train" || word == "eval" || word == "predict" || word == "bench";
+}
 
 void add_job_options(Command command, std::string_view name, JobArguments& into) {
   command.text("job", into.file, "job file in TOML", {.type = "JOB"});
@@ -22,6 +24,10 @@ void add_job_options(Command command, std::string_view name, JobArguments& into)
         {.type = "auto|never|must|PATH", .shown_default = "auto"});
     command.flag("--help-keys", into.help_keys, "list every key of a job file and exit");
     command.flag("--markdown", into.markdown, "with --help-keys: as the page share/jobs/keys.md");
+  } else if (name == "bench") {
+    command.integer("--steps", into.bench.steps, 1, 1'000'000, "steps to measure");
+    command.integer("--warm-up", into.bench.warm_up, 1, 1'000'000, "steps before them");
+    command.flag("--json", into.json, "print one JSON document, in seconds");
   } else {
     command.text("--checkpoint", into.checkpoint, "checkpoint (default: the best, else the newest of the run)",
                  {.type = "PATH"});

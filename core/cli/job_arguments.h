@@ -1,4 +1,4 @@
-// The arguments of the commands that run a job (train, eval, predict): declared once, so that `trireme launch` reads the
+// The arguments of the commands that run a job (train, eval, predict, bench step): declared once, so that `trireme launch` reads the
 // same ones before it starts any rank.
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include "core/base/job.h"
 #include "core/cli/command.h"
+#include "core/train/bench.h"
 #include "core/train/run.h"
 
 namespace trireme::cli {
@@ -21,14 +22,15 @@ struct JobArguments {
   bool markdown = false;          // with help_keys
   std::string checkpoint;         // eval, predict
   std::string output;             // predict
-  bool json = false;              // eval
+  bool json = false;              // eval, bench
+  train::BenchOptions bench;      // bench
 
   // The job, checked and with the run directory in force. Throws Error(usage).
   [[nodiscard]] Job job() const;
   [[nodiscard]] train::Resume resumption() const;
 };
 
-// Adds the options of `name` ("train", "eval" or "predict").
+// Adds the options of `name` ("train", "eval", "predict" or "bench").
 void add_job_options(Command command, std::string_view name, JobArguments& into);
 
 // True where `word` is a command that ranks can run.

@@ -21,10 +21,10 @@ std::string quoted(const std::string& word) {
 
 int start(launch::LaunchOptions options, bool dry_run) {
   const std::vector<std::string>& words = options.arguments;
-  const std::vector<std::string> known{"train", "eval", "predict"};
+  const std::vector<std::string> known{"train", "eval", "predict", "bench"};
   if (words.empty()) fail(ExitCode::usage, "launch what? As in: trireme launch -n 2 train job.toml");
   if (!is_rank_command(words.front())) {
-    fail(ExitCode::usage, "launch starts train, eval or predict, not '{}'{}", words.front(),
+    fail(ExitCode::usage, "launch starts train, eval, predict or bench, not '{}'{}", words.front(),
          suggestion(words.front(), known));
   }
   if (const LaunchedAs as = launched_as(); as.world_size > 1) {
@@ -39,7 +39,8 @@ int start(launch::LaunchOptions options, bool dry_run) {
   JobArguments arguments;
   Program one("trireme", "");
   add_job_options(one.root(), words.front(), arguments);
-  if (const std::optional<int> ended = one.parse({words.begin() + 1, words.end()})) return *ended;
+  const std::ptrdiff_t command_words = words.front() == "bench" ? 2 : 1;  // "bench step"
+  if (const std::optional<int> ended = one.parse({words.begin() + command_words, words.end()})) return *ended;
   if (arguments.help_keys) {
     log::info("{}", arguments.markdown ? reference_page() : help_keys());
     return static_cast<int>(ExitCode::done);
@@ -62,8 +63,8 @@ int start(launch::LaunchOptions options, bool dry_run) {
 }  // namespace
 
 void add_launch(Command program) {
-  Command command = program.add("launch", "Start the ranks of train, eval or predict by srun or mpirun");
-  command.usage("trireme launch [OPTIONS] train|eval|predict JOB [OPTIONS of that command]");
+  Command command = program.add("launch", "Start the ranks of train, eval, predict or bench by srun or mpirun");
+  command.usage("trireme launch [OPTIONS] train|eval|predict|bench step JOB [OPTIONS of that command]");
   command.footer(
       "TRIREME_MPIRUN_OPTIONS and TRIREME_SRUN_OPTIONS add words to the command line of mpirun and srun.\n"
       "TERM, INT and USR1 make the ranks save and stop (exit code 75); a second TERM or INT ends them at once.\n"

@@ -46,6 +46,7 @@ void add_all(Command program) {
   add_pack(program);
   add_inspect(program);
   add_plugin(program);
+  add_bench(program);
   add_version(program);
 }
 

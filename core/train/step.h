@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/device/step_block.h"
@@ -20,8 +21,13 @@ class Step {
        GradSync& sync, optim::Optimizer& optimizer, Reports& reports, const comm::Group& group);
 
   void run(std::uint64_t step, io::Feed& feed);
+  // Called as each part of a step begins: "data", "forward", "backward" (for each micro-batch), "reduction", "update",
+  // "report" (bench). Null by default.
+  std::function<void(const char* phase)> on_phase;
 
  private:
+  void enter(std::uint64_t step, const char* phase);
+
   Plan plan_;
   std::uint64_t seed_;
   device::Stream compute_;

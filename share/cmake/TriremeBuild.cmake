@@ -39,6 +39,26 @@ endfunction()
 # Folders that parse, print and wait: optimising them fully costs a third of their compile time for nothing.
 set(TRIREME_COLD_FOLDERS cli launch telemetry checkpoint)
 
+# What nearly every source includes, compiled once: trireme_headers_hot, and trireme_headers_cold with the flags of the
+# cold folders and the JSON library. A build with -DTRIREME_PRECOMPILE=OFF shows what a source forgot to include.
+option(TRIREME_PRECOMPILE "Compile common headers once (gcc and clang)" ON)
+function(trireme_headers temperature)
+  set(name trireme_headers_${temperature})
+  if(TARGET ${name})
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/headers.cpp CONTENT "")
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/headers.cpp)
+  target_link_libraries(${name} PRIVATE trireme_flags)
+  target_precompile_headers(${name} PRIVATE
+    <algorithm> <array> <chrono> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <span>
+    <string> <string_view> <thread> <unordered_map> <vector> <fmt/format.h>)
+  if(temperature STREQUAL "cold")
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_precompile_headers(${name} PRIVATE <nlohmann/json.hpp>)
+  endif()
+endfunction()
+
 # trireme_folder(NAME SOURCES a.cpp … DEPENDS base device … LIBRARIES DNNL::dnnl …)
 # DEPENDS are other folders by NAME (public), LIBRARIES are outside libraries (private).
 # A folder of headers alone gives no SOURCES.
@@ -50,8 +70,15 @@ function(trireme_folder name)
   if(sources)
     add_library(trireme_${name} STATIC ${sources})
     target_link_libraries(trireme_${name} PUBLIC trireme_flags ${ARG_DEPENDS} PRIVATE ${ARG_LIBRARIES})
+    set(temperature hot)
     if(name IN_LIST TRIREME_COLD_FOLDERS)
+      set(temperature cold)
       target_compile_options(trireme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
+    # Sources with other flags (OpenMP's) can't use them.
+    if(TRIREME_PRECOMPILE AND NOT OpenMP::OpenMP_CXX IN_LIST ARG_LIBRARIES)
+      trireme_headers(${temperature})
+      target_precompile_headers(trireme_${name} REUSE_FROM trireme_headers_${temperature})
     endif()
     set_property(GLOBAL APPEND PROPERTY TRIREME_FOLDERS trireme_${name})
   else()
@@ -97,6 +124,13 @@ function(trireme_test_headers)
     <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <span> <string> <vector>)
 endfunction()
 
+function(trireme_reuse_test_headers target)
+  trireme_test_headers()
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIE $<$<NOT:$<CONFIG:Debug>>:-O1> -fpch-preprocess)
+  target_precompile_headers(${target} REUSE_FROM trireme_test_headers)
+endfunction()
+
 # trireme_test(NAME SOURCES a_test.cpp … DEPENDS base … [LIBRARIES …] [RANKS 1 2 4] [LABELS …] [TIMEOUT s])
 # A GoogleTest program test_NAME over static folder libraries. With RANKS it runs under mpirun
 # once for each number of ranks (and has its own main). A test of whole libtrireme.so says DEPENDS shared.
@@ -109,10 +143,8 @@ function(trireme_test name)
     return()
   endif()
   list(TRANSFORM ARG_DEPENDS PREPEND trireme_)
-  trireme_test_headers()
   add_executable(test_${name} ${ARG_SOURCES})
-  target_compile_options(test_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -fpch-preprocess)
-  target_precompile_headers(test_${name} REUSE_FROM trireme_test_headers)
+  trireme_reuse_test_headers(test_${name})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} trireme_flags ${ARG_LIBRARIES} GTest::gmock GTest::gtest)
   if(ARG_RANKS)
     foreach(ranks ${ARG_RANKS})

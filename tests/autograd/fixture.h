@@ -21,7 +21,9 @@ class TapeTest : public testing::Test {
   using Floats = std::vector<float>;
 
   TapeTest() {
-    tape.on_op = [this](std::uint32_t op, bool backward) { log.push_back(name_of_op(op, backward)); };
+    tape.on_op = [this](const OpCall& call) {
+      if (!call.ended && call.op != Tape::add_op) log.push_back(name_of_op(call.op, call.backward));
+    };
   }
 
   // Starts a micro-batch; parameters and leaves of the last one are gone.

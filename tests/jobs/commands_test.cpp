@@ -50,6 +50,36 @@ std::string last_number(const std::string& text, const std::string& name) {
   return number.substr(0, number.find_first_of(",}"));
 }
 
+// Steps taken apart: the same ops as the model applies, each with a floor, and no trace left behind.
+TEST_F(Commands, BenchStepTakesTheStepsOfTheJobApart) {
+  const std::string job = (trained_.run_directory / "job.toml").string();
+  const std::string unused = (folder_->path() / "bench").string();
+  for (const char* ranks : {"1", "2"}) {
+    const Finished result = run_trireme(
+        {"launch", "-n", ranks, "bench", "step", job, "--run-dir", unused, "--steps", "4", "--warm-up", "2", "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const std::string text = result.output.substr(result.output.find('{')),
+                      parts = text.substr(0, text.find("\"ops\""));
+    EXPECT_EQ(last_number(parts, "ranks"), ranks);
+    EXPECT_EQ(last_number(parts, "steps"), "4");
+    EXPECT_EQ(last_number(parts, "batch"), "32");
+    for (const char* part :
+         {"step", "forward", "backward", "update", "forward_floor", "backward_floor", "update_floor"})
+      EXPECT_GT(std::atof(last_number(parts, part).c_str()), 0) << part << "\n" << text;
+    const double step = std::atof(last_number(parts, "step").c_str()),
+                 floor = std::atof(last_number(parts, "floor").c_str());
+    EXPECT_NEAR(std::atof(last_number(parts, "of_floor").c_str()), floor / step, 1e-9);
+    std::size_t linears = 0;
+    for (std::size_t at = 0; (at = text.find("\"op\": \"linear\"", at + 1)) != std::string::npos;) ++linears;
+    EXPECT_EQ(linears, 3u) << text;  // three layers of three shapes
+    EXPECT_FALSE(fs::exists(unused));
+  }
+  const Finished table = run_trireme({"bench", "step", job, "--steps", "3", "--warm-up", "1"});
+  EXPECT_EQ(table.exit_code, 0) << table.output;
+  EXPECT_THAT(table.output, HasSubstr("softmax_cross_entropy"));
+  EXPECT_THAT(table.output, HasSubstr("of the floor"));
+}
+
 TEST_F(Commands, EvalGivesTheLastEvaluationOnAnyNumberOfRanks) {
   const std::string metrics = metrics_of(trained_);
   const std::string last = metrics.substr(metrics.rfind("\"evaluation\""));

@@ -15,8 +15,8 @@ TEST(Overlap, ABucketIsReducedWhileBackwardStillRuns) {
   harness.step->run(0, *harness.feed);
   int layers = 0;
   double first_layer_began = 0;
-  harness.model->tape().on_op = [&](std::uint32_t op, bool backward) {
-    if (!backward || op != linear || ++layers < 3) return;
+  harness.model->tape().on_op = [&](const autograd::OpCall& call) {
+    if (call.ended || !call.backward || call.op != linear || ++layers < 3) return;
     // Backward of fc1, the last of three: head and fc2 have announced their gradients.
     first_layer_began = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
