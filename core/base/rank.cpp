@@ -1,6 +1,7 @@
 // The environment variables by which launchers number their processes.
 #include "core/base/rank.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -23,12 +24,12 @@ std::optional<int> number(const char* name) {
 
 LaunchedAs launched_as() {
   // Open MPI's mpirun; MPICH's and Intel's; srun. Inside a job script Slurm sets SLURM_PROCID too, but no SLURM_STEP_ID.
-  constexpr const char* pairs[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                      {"PMI_RANK", "PMI_SIZE"},
-                                      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-  for (const auto& [rank_name, size_name] : pairs) {
+  constexpr const char* names[][3] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                                      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+                                      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE"}};
+  for (const auto& [rank_name, size_name, local_name] : names) {
     const auto rank = number(rank_name), size = number(size_name);
-    if (rank && size && *rank < *size) return {*rank, *size, true};
+    if (rank && size && *rank < *size) return {*rank, *size, std::max(1, number(local_name).value_or(*size)), true};
   }
   return {};
 }

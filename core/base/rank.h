@@ -5,6 +5,7 @@ namespace trireme {
 
 struct LaunchedAs {
   int rank = 0, world_size = 1;
+  int local_size = 1;     // ranks on this host; where the launcher doesn't say so, all of them
   bool launched = false;  // mpirun or srun started this process
 };
 // From the environment that Open MPI, PMIx, MPICH or Slurm sets.

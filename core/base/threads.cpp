@@ -13,10 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <sstream>
 #include <string>
 #include <system_error>
 
 #include "core/base/log.h"
+#include "core/base/rank.h"
 
 namespace trireme {
 namespace {
@@ -25,12 +27,6 @@ constexpr const char* settled_mark = "TRIREME_THREADS_SETTLED";
 
 // Threads other than the compute thread keep 1, so that no feed or communication thread raises a team.
 thread_local int compute_threads = 1;
-
-bool set_if_absent(const char* name, const char* value) {
-  if (std::getenv(name) != nullptr) return false;
-  ::setenv(name, value, 1);
-  return true;
-}
 
 // The first exception of a team; it may not leave an OpenMP region by itself.
 class FirstException {
@@ -50,21 +46,32 @@ class FirstException {
 }  // namespace
 
 void settle_thread_environment(char** argv) {
-  if (std::getenv(settled_mark) != nullptr) {  // never twice, and programs we start decide for themselves
+  if (const char* const set_by_us = std::getenv(settled_mark)) {
+    // libgomp has read them. Programs that we start decide for themselves.
+    std::istringstream names(set_by_us);
+    for (std::string name; names >> name;) ::unsetenv(name.c_str());
     ::unsetenv(settled_mark);
     return;
   }
+  std::string mark;
+  const auto set = [&](const char* name, const char* value) {
+    ::setenv(name, value, 1);
+    mark.append(mark.empty() ? "" : " ").append(name);
+  };
   // A user's own wait policy stands.
-  const bool policy = std::getenv("GOMP_SPINCOUNT") == nullptr && set_if_absent("OMP_WAIT_POLICY", "passive");
-  const bool dynamic = set_if_absent("OMP_DYNAMIC", "false");
-  if (!policy && !dynamic) return;
-  ::setenv(settled_mark, "1", 1);
+  if (std::getenv("GOMP_SPINCOUNT") == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr) {
+    const bool roomy = usable_cores() / launched_as().local_size >= 2;
+    set(roomy ? "GOMP_SPINCOUNT" : "OMP_WAIT_POLICY", roomy ? "20000" : "passive");
+  }
+  if (std::getenv("OMP_DYNAMIC") == nullptr) set("OMP_DYNAMIC", "false");
+  if (mark.empty()) return;
+  ::setenv(settled_mark, mark.c_str(), 1);
   ::execv("/proc/self/exe", argv);
   const int error = errno;
   ::unsetenv(settled_mark);
   log::warn(
-      "cannot start again with OMP_WAIT_POLICY=passive ({}); set it in the environment, or ranks that share "
-      "cores slow each other down",
+      "cannot start again with a wait policy for OpenMP ({}); set OMP_WAIT_POLICY=passive in the environment, or ranks "
+      "that share cores slow each other down",
       std::generic_category().message(error));
 }
 
@@ -92,6 +99,11 @@ void name_thread(const char* name) {
   std::array<char, 16> short_name{};
   std::strncpy(short_name.data(), name, short_name.size() - 1);
   ::pthread_setname_np(::pthread_self(), short_name.data());
+}
+
+void stand_back() noexcept {
+  const sched_param none{};
+  ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &none);  // refused: it stays as it was
 }
 
 namespace detail {

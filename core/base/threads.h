@@ -13,9 +13,10 @@ struct ThreadBudget {
   int writer = 1;
 };
 
-// Re-executes the program once with a passive OpenMP wait policy and a fixed number of OpenMP threads in its
-// environment (libgomp reads both when it is loaded), so that ranks sharing cores don't spin against each
-// other. Returns when they are already set. Call first in main.
+// Re-executes the program once with a wait policy for OpenMP threads in its environment (libgomp reads it when it is
+// loaded): where a rank has several cores to itself its threads spin for about 0.1 ms before they sleep, since waking one
+// costs more than a small op; else they sleep at once, so that ranks sharing cores don't spin against each other.
+// Returns when all is set, or in the second start, where it takes away what it had set. Call first in main.
 void settle_thread_environment(char** argv);
 
 // Sets the number of OpenMP threads of the calling thread (the compute thread).
@@ -26,6 +27,9 @@ void apply(const ThreadBudget& budget);
 
 // Names the calling thread for debuggers and profiles ("trm-comm"); at most 15 bytes.
 void name_thread(const char* name);
+
+// The calling thread works ahead or behind: from now on it never interrupts a thread that computes (SCHED_BATCH).
+void stand_back() noexcept;
 
 // Calls body(begin, end) over a fixed partition of [0, count) into compute-thread-many pieces that begin at
 // multiples of `grain`; inline where count ≤ grain or one thread is set. Allocates nothing.

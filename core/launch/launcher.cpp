@@ -95,7 +95,6 @@ Plan plan(const LaunchOptions& options) {
   plan.command.insert(plan.command.end(), options.arguments.begin(), options.arguments.end());
   // mpirun gives ranks a terminal of its own making, whatever the launcher's output is.
   plan.environment.emplace_back("TRIREME_TERMINAL", ::isatty(STDOUT_FILENO) == 1 ? "1" : "0");
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) plan.environment.emplace_back("OMP_WAIT_POLICY", "passive");
   return plan;
 }
 

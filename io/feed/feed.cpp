@@ -1,9 +1,9 @@
 // The double buffer. Batch k uses pinned and device slot k mod 2. The reader thread fills pinned slots in order; the copy
 // of batch k is queued by whoever comes last: the reader that filled it, or the compute thread that released batch k − 2.
+// On the CPU the slots that the reader fills are the ones that the model reads: four of them, and no copy.
 #include "io/feed/feed.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/range.h"
@@ -20,7 +21,7 @@
 namespace trireme::io {
 namespace {
 
-constexpr std::uint64_t slot_count = 2;
+constexpr std::uint64_t most_taken = 2;   // batches that the compute thread may hold
 constexpr std::uint64_t alignment = 256;  // of a field in its slot, bytes
 
 using Clock = std::chrono::steady_clock;
@@ -43,11 +44,12 @@ struct Feed::State {
   Filler filler;  // reader thread
   Sequence sequence;
   device::Stream copy_stream;  // queued to under the mutex
-  std::array<Slot, slot_count> slots;
+  bool direct;                 // the device reads host memory: `memory` stays empty
+  std::vector<Slot> slots;
 
   std::mutex mutex;
   std::condition_variable changed;
-  // Under the mutex. Counts of batches: filled ≥ submitted; released ≤ taken ≤ submitted ≤ released + 2.
+  // Under the mutex. Counts of batches: filled ≥ submitted; released ≤ taken ≤ submitted ≤ released + slots.
   std::uint64_t filled = 0, submitted = 0, taken = 0, released = 0;
   bool ended = false, stop = false;
   std::exception_ptr error;
@@ -60,7 +62,9 @@ struct Feed::State {
       : dataset(std::move(data)),
         filler(*dataset, std::move(reader), std::move(sampler), std::move(transforms), options),
         sequence(std::move(order)),
-        copy_stream(device->make_stream("trm-copy")) {
+        direct(device->kind() == device::Kind::cpu),
+        slots(direct ? 4 : most_taken) {
+    if (!direct) copy_stream = device->make_stream("trm-copy");
     const std::span<const Field> fields = filler.fields();
     std::vector<std::size_t> offsets, bytes;
     std::size_t total = 0;
@@ -71,38 +75,44 @@ struct Feed::State {
     }
     for (Slot& slot : slots) {
       slot.pinned = device::PinnedBuffer(device, total);
-      slot.memory = device::Buffer(device, total);
+      if (!direct) slot.memory = device::Buffer(device, total);
       std::memset(slot.pinned.data(), 0, total);
       for (std::size_t i = 0; i < fields.size(); ++i) {
         slot.places.push_back(slot.pinned.span<std::byte>().subspan(offsets[i], bytes[i]));
-        slot.views.push_back({slot.memory.span<std::byte>().data() + offsets[i],
-                              fields[i].shape.batched(options.max_rows), fields[i].dtype});
+        std::byte* const views_begin =
+            direct ? slot.pinned.span<std::byte>().data() : slot.memory.span<std::byte>().data();
+        slot.views.push_back({views_begin + offsets[i], fields[i].shape.batched(options.max_rows), fields[i].dtype});
       }
     }
   }
 
+  [[nodiscard]] Slot& slot_of(std::uint64_t k) { return slots[k % slots.size()]; }
+
   // Queues the copies that can go. Under the mutex.
   void submit() {
-    while (submitted < filled && submitted < released + slot_count) {
-      Slot& slot = slots[submitted % slot_count];
-      copy_stream.wait(slot.released);
-      copy_stream.copy(slot.memory.span<std::byte>(), slot.pinned.span<std::byte>());
-      slot.copied = copy_stream.record();
+    while (submitted < filled && submitted < released + slots.size()) {
+      Slot& slot = slot_of(submitted);
+      if (!direct) {
+        copy_stream.wait(slot.released);
+        copy_stream.copy(slot.memory.span<std::byte>(), slot.pinned.span<std::byte>());
+        slot.copied = copy_stream.record();
+      }
       slot.at = slot.at_pinned;
       ++submitted;
     }
   }
 
-  // True when the pinned slot of batch k is free: the batch before in it is on its way, then waits for its copy.
+  // True when the pinned slot of batch k is free: the batch before in it is on its way, then waits for its copy (direct: was
+  // released, then waits for what reads it).
   bool wait_for_slot(std::uint64_t k) {
-    device::Event copied;
+    device::Event read;
     {
       std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return stop || k < submitted + slot_count; });
+      changed.wait(lock, [&] { return stop || k < (direct ? released : submitted) + slots.size(); });
       if (stop) return false;
-      copied = slots[k % slot_count].copied;
+      read = direct ? slot_of(k).released : slot_of(k).copied;
     }
-    copied.synchronize();
+    read.synchronize();
     return true;
   }
 
@@ -111,7 +121,7 @@ struct Feed::State {
     for (std::uint64_t k = 0; !stopping; ++k) {
       const std::optional<MicroBatch> at = sequence(k);
       if (at && !wait_for_slot(k)) return;
-      Slot& slot = slots[k % slot_count];
+      Slot& slot = slot_of(k);
       if (at && !filler.fill(*at, slot.places)) return;
       const std::lock_guard lock(mutex);
       if (at) {
@@ -128,6 +138,7 @@ struct Feed::State {
 
   void run() {
     name_thread("trm-feed");
+    stand_back();
     try {
       read_all();
     } catch (...) {
@@ -155,7 +166,7 @@ Feed::~Feed() {
   state_->thread.join();
   // Slots are freed next: no copy may be under way.
   try {
-    state_->copy_stream.synchronize();
+    if (state_->copy_stream) state_->copy_stream.synchronize();
   } catch (...) {  // the stream's failure was already told by next()
   }
 }
@@ -165,11 +176,11 @@ std::optional<Batch> Feed::next(device::Stream& stream) {
   const Clock::time_point start = Clock::now();
   std::unique_lock lock(state.mutex);
   const std::uint64_t k = state.taken;
-  if (k == state.released + slot_count) {
+  if (k == state.released + most_taken) {
     fail(ExitCode::internal, "feed: micro-batch {} asked for before micro-batch {} was released", k, state.released);
   }
   const auto settled = [&] { return state.submitted > k || ((state.ended || state.error) && state.filled <= k); };
-  const bool ready = settled() && (state.submitted <= k || state.slots[k % slot_count].copied.done());
+  const bool ready = settled() && (state.submitted <= k || state.slot_of(k).copied.done());
   state.changed.wait(lock, settled);
   if (state.submitted <= k) {
     if (!ready) state.waited += seconds_since(start);
@@ -177,19 +188,19 @@ std::optional<Batch> Feed::next(device::Stream& stream) {
     return std::nullopt;
   }
   ++state.taken;
-  State::Slot& slot = state.slots[k % slot_count];
+  State::Slot& slot = state.slot_of(k);
   lock.unlock();
   stream.wait(slot.copied);
   if (!ready) state.waited += seconds_since(start);
   for (FieldView& view : slot.views) view.shape = view.shape.with_rows(slot.at.rows);
-  return Batch{slot.at, static_cast<std::uint32_t>(k % slot_count), slot.views};
+  return Batch{slot.at, static_cast<std::uint32_t>(k % state.slots.size()), slot.views};
 }
 
 void Feed::release(const Batch& batch, device::Stream& stream) {
   State& state = *state_;
   const device::Event done = stream.record();
   const std::lock_guard lock(state.mutex);
-  if (state.released == state.taken || batch.slot != state.released % slot_count) {
+  if (state.released == state.taken || batch.slot != state.released % state.slots.size()) {
     fail(ExitCode::internal, "feed: slot {} released out of turn: {} micro-batches taken, {} released", batch.slot,
          state.taken, state.released);
   }

@@ -1,5 +1,5 @@
 // Samples to device batches: one reader thread fills a pinned double buffer, a copy stream carries it into one of two
-// device slots at fixed addresses, ahead of the step.
+// device slots at fixed addresses, ahead of the step. On the CPU the model reads the pinned slots themselves.
 #pragma once
 
 #include <cstdint>

@@ -137,6 +137,7 @@ struct Recorder::State {
 
 void Recorder::State::loop() {
   name_thread("trm-telemetry");
+  stand_back();
   std::unique_lock lock(mutex);
   while (!stopping) {
     wake.wait_for(lock, pause_between_looks);

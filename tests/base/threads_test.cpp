@@ -162,7 +162,8 @@ TEST(NameThread, CutsLongNames) {
   EXPECT_EQ(cut_name, "a-name-of-more-");
 }
 
-// Not a test: the child that the tests below start. Settles, then reports its starts and its environment.
+// Not a test: the child that the tests below start. Reports its starts, the environment of the last of them and the one that
+// programs started by it would get.
 TEST(SettledStart, DISABLED_Child) {
   const std::string report = std::getenv("TEST_REPORT");
   File starts(report + ".starts", O_WRONLY | O_CREAT | O_APPEND);
@@ -172,16 +173,22 @@ TEST(SettledStart, DISABLED_Child) {
   std::array<std::string, 3> texts = {program, "--gtest_filter=SettledStart.DISABLED_Child",
                                       "--gtest_also_run_disabled_tests"};
   std::array<char*, 4> argv = {texts[0].data(), texts[1].data(), texts[2].data(), nullptr};
-  settle_thread_environment(argv.data());
-  const auto value = [](const char* name) {
-    const char* const text = std::getenv(name);
-    return std::string(text == nullptr ? "(unset)" : text);
+  const auto values = [] {
+    std::string text;
+    for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_DYNAMIC", "LD_LIBRARY_PATH"}) {
+      const char* const value = std::getenv(name);
+      text.append(text.empty() ? "" : " ").append(value == nullptr ? "-" : value);
+    }
+    return text;
   };
-  replace_file(report, value("OMP_WAIT_POLICY") + " " + value("OMP_DYNAMIC") + " " + value("LD_LIBRARY_PATH") + " " +
-                           value("TRIREME_THREADS_SETTLED"));
+  const std::string before = values();
+  settle_thread_environment(argv.data());
+  const bool marked = std::getenv("TRIREME_THREADS_SETTLED") != nullptr;
+  replace_file(report, before + " | " + values() + (marked ? " marked" : ""));
 }
 
-std::pair<std::string, std::size_t> settled_start(const char* wait_policy, const char* dynamic) {
+std::pair<std::string, std::size_t> settled_start(const char* wait_policy, const char* dynamic,
+                                                  const char* local_size = nullptr) {
   const Folder folder;
   const std::string report = folder / "report";
   const pid_t child = ::fork();
@@ -189,6 +196,11 @@ std::pair<std::string, std::size_t> settled_start(const char* wait_policy, const
     ::unsetenv("OMP_WAIT_POLICY");
     ::unsetenv("OMP_DYNAMIC");
     ::unsetenv("GOMP_SPINCOUNT");
+    if (local_size != nullptr) {
+      ::setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+      ::setenv("OMPI_COMM_WORLD_SIZE", "1000000", 1);
+      ::setenv("OMPI_COMM_WORLD_LOCAL_SIZE", local_size, 1);
+    }
     if (wait_policy != nullptr) ::setenv("OMP_WAIT_POLICY", wait_policy, 1);
     if (dynamic != nullptr) ::setenv("OMP_DYNAMIC", dynamic, 1);
     ::setenv("TEST_REPORT", report.c_str(), 1);
@@ -205,21 +217,28 @@ std::pair<std::string, std::size_t> settled_start(const char* wait_policy, const
   return {read_file(report, 1000), read_file(report + ".starts", 100).size()};
 }
 
-TEST(SettledStart, StartsOnceMoreWithAPassivePolicy) {
-  const auto [seen, starts] = settled_start(nullptr, nullptr);
-  EXPECT_EQ(seen, "passive false /kept (unset)");
+// One that may keep two cores busy spins, if there are two.
+TEST(SettledStart, StartsOnceMoreWithAPolicy) {
+  const auto [seen, starts] = settled_start(nullptr, nullptr, "1");
+  EXPECT_EQ(seen, usable_cores() >= 2 ? "- 20000 false /kept | - - - /kept" : "passive - false /kept | - - - /kept");
+  EXPECT_EQ(starts, 2u);
+}
+
+TEST(SettledStart, SleepsWhereRanksShareCores) {
+  const auto [seen, starts] = settled_start(nullptr, nullptr, "1000000");
+  EXPECT_EQ(seen, "passive - false /kept | - - - /kept");
   EXPECT_EQ(starts, 2u);
 }
 
 TEST(SettledStart, ReturnsWhereAllIsSet) {
   const auto [seen, starts] = settled_start("passive", "false");
-  EXPECT_EQ(seen, "passive false /kept (unset)");
+  EXPECT_EQ(seen, "passive - false /kept | passive - false /kept");
   EXPECT_EQ(starts, 1u);
 }
 
 TEST(SettledStart, LeavesAUsersPolicy) {
   const auto [seen, starts] = settled_start("active", nullptr);
-  EXPECT_EQ(seen, "active false /kept (unset)");
+  EXPECT_EQ(seen, "active - false /kept | active - - /kept");
   EXPECT_EQ(starts, 2u);
 }
 

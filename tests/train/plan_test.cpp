@@ -43,7 +43,9 @@ TEST(Plan, AResumeGoesOnWithTheNextMicroBatch) {
   for (std::uint64_t k = 0; k < 10; ++k) {
     const auto a = whole(k + 5 * plan.locals), b = rest(k);
     ASSERT_EQ(a.has_value(), b.has_value());
-    if (a) EXPECT_EQ(a->first, b->first);
+    if (a) {
+      EXPECT_EQ(a->first, b->first);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/comm/leave.h"
 #include "core/comm/watchdog.h"
+#include "core/device/device.h"
 #include "core/device/doorbell.h"
 #include "core/device/thread_stream.h"
 
@@ -20,15 +21,15 @@ namespace {
 class Single final : public GroupImpl {
  public:
   explicit Single(const Options& options) : watchdog_s_(options.watchdog_s) {
-    stream_ = device::Stream(std::make_shared<device::ThreadStream>(
-        "trm-comm", device::ThreadStream::Hooks{{}, {}, [this] { return watch(); }}));
+    watch_ = std::make_shared<device::ThreadStream>("trm-comm",
+                                                    device::ThreadStream::Hooks{{}, {}, [this] { return watch(); }});
   }
 
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int size() const override { return 1; }
   [[nodiscard]] int local_rank() const override { return 0; }
   [[nodiscard]] int local_size() const override { return 1; }
-  [[nodiscard]] device::Stream stream() const override { return stream_; }
+  [[nodiscard]] device::Stream stream() const override { return device::make_cpu()->compute_stream(); }
 
   void tree_reduce(std::span<float>, std::span<double>) override {}
   void tree_reduce(std::span<double>) override {}
@@ -59,7 +60,7 @@ class Single final : public GroupImpl {
 
   double watchdog_s_;
   Watchdog watchdog_;
-  device::Stream stream_;  // last: its thread ends before what it watches
+  std::shared_ptr<device::ThreadStream> watch_;  // idle but for the watchdog; last: ends before what it watches
 };
 
 }  // namespace
