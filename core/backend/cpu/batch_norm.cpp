@@ -2,6 +2,7 @@
 // f32 sums of differences to a block's first row, joined in f64 by Chan, Golub and LeVeque, "Updating Formulae and a
 // Pairwise Algorithm for Computing Sample Variances", 1979: no cancellation however far from zero x lies, and the
 // same bits for any number of threads. The relu's mask is computed anew from x, which saves reading y.
+#include <algorithm>
 #include <cmath>
 
 #include "core/backend/cpu/columns.h"
@@ -51,125 +52,80 @@ struct Affine {
   const float *mean, *factor, *shift;
 };
 
-template <std::size_t N>
-[[gnu::always_inline]] inline void normalise_columns(const float* x, float* y, std::size_t rows, std::size_t stride,
-                                                     const Affine& by, std::size_t c, bool relu) {
-  const Vec zero = {};
-  Vec mean[N], factor[N], shift[N];
-  for (std::size_t k = 0; k < N; ++k) {
-    mean[k] = vec(by.mean + c + k * lanes);
-    factor[k] = vec(by.factor + c + k * lanes);
-    shift[k] = vec(by.shift + c + k * lanes);
-  }
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t k = 0; k < N; ++k) {
-      const std::size_t at = i * stride + c + k * lanes;
-      const Vec value = (vec(x + at) - mean[k]) * factor[k] + shift[k];
-      vec(y + at) = relu ? (value < zero ? zero : value) : value;
-    }
-  }
-}
-
 TRIREME_SIMD void normalise_block(const float* x, float* y, std::size_t rows, std::size_t channels, const Affine& by,
                                   bool relu) {
-  std::size_t c = 0;
-  for (; c + 4 * lanes <= channels; c += 4 * lanes) normalise_columns<4>(x, y, rows, channels, by, c, relu);
-  for (; c + lanes <= channels; c += lanes) normalise_columns<1>(x, y, rows, channels, by, c, relu);
-  for (; c < channels; ++c) {
-    for (std::size_t i = c; i < rows * channels; i += channels) {
-      const float value = (x[i] - by.mean[c]) * by.factor[c] + by.shift[c];
-      y[i] = relu && value < 0 ? 0 : value;
-    }
-  }
-}
-
-// Σ dz and Σ dz·(x − mean) of a block; dz = dy, with relu 0 where y ≤ 0.
-template <std::size_t N>
-[[gnu::always_inline]] inline void gradient_columns(const float* x, const float* dy, std::size_t rows,
-                                                    std::size_t stride, const Affine& by, std::size_t c, bool relu,
-                                                    float* sums, float* products) {
   const Vec zero = {};
-  Vec mean[N], factor[N], shift[N], sum[N] = {}, product[N] = {};
-  for (std::size_t k = 0; k < N; ++k) {
-    mean[k] = vec(by.mean + c + k * lanes);
-    factor[k] = vec(by.factor + c + k * lanes);
-    shift[k] = vec(by.shift + c + k * lanes);
-  }
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t k = 0; k < N; ++k) {
-      const std::size_t at = i * stride + c + k * lanes;
-      const Vec d = vec(x + at) - mean[k], gradient = vec(dy + at);
-      const Vec dz = relu ? (d * factor[k] + shift[k] <= zero ? zero : gradient) : gradient;
-      sum[k] += dz;
-      product[k] += dz * d;
+  for (std::size_t i = 0; i < rows; ++i, x += channels, y += channels) {
+    std::size_t c = 0;
+    for (; c + lanes <= channels; c += lanes) {
+      const Vec value = (vec(x + c) - vec(by.mean + c)) * vec(by.factor + c) + vec(by.shift + c);
+      vec(y + c) = relu ? (value < zero ? zero : value) : value;
     }
-  }
-  for (std::size_t k = 0; k < N; ++k) {
-    vec(sums + c + k * lanes) = sum[k];
-    vec(products + c + k * lanes) = product[k];
+    for (; c < channels; ++c) {
+      const float value = (x[c] - by.mean[c]) * by.factor[c] + by.shift[c];
+      y[c] = relu && value < 0 ? 0 : value;
+    }
   }
 }
 
+// d = x − mean and dz of eight neighbouring channels; dz = dy, with relu 0 where y ≤ 0.
+struct Slope {
+  Vec d, dz;
+};
+[[gnu::always_inline]] inline void slope_of(const float* x, const float* dy, const Affine& by, std::size_t c, bool relu,
+                                            Slope& to) {
+  const Vec zero = {};
+  to.d = vec(x) - vec(by.mean + c);
+  to.dz = vec(dy);
+  if (relu) to.dz = to.d * vec(by.factor + c) + vec(by.shift + c) <= zero ? zero : to.dz;
+}
+
+// Σ dz and Σ dz·(x − mean) of a block. Whole rows pass, as they lie in memory, two at a time; the sums stay in the first
+// cache.
 TRIREME_SIMD void gradient_block(const float* x, const float* dy, std::size_t rows, std::size_t channels,
                                  const Affine& by, bool relu, float* sums, float* products) {
-  std::size_t c = 0;
-  for (; c + 2 * lanes <= channels; c += 2 * lanes) {
-    gradient_columns<2>(x, dy, rows, channels, by, c, relu, sums, products);
-  }
-  for (; c + lanes <= channels; c += lanes) {
-    gradient_columns<1>(x, dy, rows, channels, by, c, relu, sums, products);
-  }
-  for (; c < channels; ++c) {
-    float sum = 0, product = 0;
-    for (std::size_t i = c; i < rows * channels; i += channels) {
-      const float d = x[i] - by.mean[c];
-      const float dz = relu && d * by.factor[c] + by.shift[c] <= 0 ? 0 : dy[i];
-      sum += dz;
-      product += dz * d;
+  std::fill(sums, sums + channels, 0.0f);
+  std::fill(products, products + channels, 0.0f);
+  for (std::size_t i = 0; i < rows; i += 2) {
+    const std::size_t first = i * channels, second = i + 1 < rows ? first + channels : first;
+    std::size_t c = 0;
+    for (; c + lanes <= channels; c += lanes) {
+      Slope one, two;
+      slope_of(x + first + c, dy + first + c, by, c, relu, one);
+      slope_of(x + second + c, dy + second + c, by, c, relu, two);
+      Vec sum = vec(sums + c) + one.dz, product = vec(products + c) + one.dz * one.d;
+      if (second != first) {
+        sum += two.dz;
+        product += two.dz * two.d;
+      }
+      vec(sums + c) = sum;
+      vec(products + c) = product;
     }
-    sums[c] = sum;
-    products[c] = product;
+    for (; c < channels; ++c) {
+      for (std::size_t row = i; row < std::min(i + 2, rows); ++row) {
+        const float d = x[row * channels + c] - by.mean[c];
+        const float dz = relu && d * by.factor[c] + by.shift[c] <= 0 ? 0 : dy[row * channels + c];
+        sums[c] += dz;
+        products[c] += dz * d;
+      }
+    }
   }
 }
 
 // dx = factor·dz + slope·(x − mean) + offset.
-template <std::size_t N>
-[[gnu::always_inline]] inline void input_columns(const float* x, const float* dy, float* dx, std::size_t rows,
-                                                 std::size_t stride, const Affine& by, const float* slopes,
-                                                 const float* offsets, std::size_t c, bool relu) {
-  const Vec zero = {};
-  Vec mean[N], factor[N], shift[N], slope[N], offset[N];
-  for (std::size_t k = 0; k < N; ++k) {
-    mean[k] = vec(by.mean + c + k * lanes);
-    factor[k] = vec(by.factor + c + k * lanes);
-    shift[k] = vec(by.shift + c + k * lanes);
-    slope[k] = vec(slopes + c + k * lanes);
-    offset[k] = vec(offsets + c + k * lanes);
-  }
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t k = 0; k < N; ++k) {
-      const std::size_t at = i * stride + c + k * lanes;
-      const Vec d = vec(x + at) - mean[k], gradient = vec(dy + at);
-      const Vec dz = relu ? (d * factor[k] + shift[k] <= zero ? zero : gradient) : gradient;
-      vec(dx + at) = factor[k] * dz + (slope[k] * d + offset[k]);
-    }
-  }
-}
-
 TRIREME_SIMD void input_block(const float* x, const float* dy, float* dx, std::size_t rows, std::size_t channels,
                               const Affine& by, const float* slopes, const float* offsets, bool relu) {
-  std::size_t c = 0;
-  for (; c + 2 * lanes <= channels; c += 2 * lanes) {
-    input_columns<2>(x, dy, dx, rows, channels, by, slopes, offsets, c, relu);
-  }
-  for (; c + lanes <= channels; c += lanes) {
-    input_columns<1>(x, dy, dx, rows, channels, by, slopes, offsets, c, relu);
-  }
-  for (; c < channels; ++c) {
-    for (std::size_t i = c; i < rows * channels; i += channels) {
-      const float d = x[i] - by.mean[c];
-      const float dz = relu && d * by.factor[c] + by.shift[c] <= 0 ? 0 : dy[i];
-      dx[i] = by.factor[c] * dz + (slopes[c] * d + offsets[c]);
+  for (std::size_t i = 0; i < rows; ++i, x += channels, dy += channels, dx += channels) {
+    std::size_t c = 0;
+    for (; c + lanes <= channels; c += lanes) {
+      Slope s;
+      slope_of(x + c, dy + c, by, c, relu, s);
+      vec(dx + c) = vec(by.factor + c) * s.dz + (vec(slopes + c) * s.d + vec(offsets + c));
+    }
+    for (; c < channels; ++c) {
+      const float d = x[c] - by.mean[c];
+      const float dz = relu && d * by.factor[c] + by.shift[c] <= 0 ? 0 : dy[c];
+      dx[c] = by.factor[c] * dz + (slopes[c] * d + offsets[c]);
     }
   }
 }
