@@ -33,6 +33,7 @@ bash jobscripts/setup.sh --build-dir "$build"
 
 say "2/4 build"
 if [ -x "$build/bin/trireme" ]; then echo "using the build in $build (rebuilding what changed)"; fi
+mkdir -p "$build"
 cuda=AUTO; [ "${TRIREME_CUDA:-auto}" = off ] && cuda=OFF
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRIREME_TESTS=OFF -DTRIREME_CUDA=$cuda >"$build/configure.log" 2>&1 ||
   { tail -n 20 "$build/configure.log" >&2; exit 70; }
@@ -49,7 +50,8 @@ mkdir -p "$folder"
 if [ -f "$folder/data/.complete" ]; then
   echo "using the packed data in $folder/data"
 else
-  images() { find "$fashion" /usr/share -name "$1-images-idx3-ubyte.gz" -path '*ashion*' 2>/dev/null | head -n 1; }
+  # find fails on folders that it may not read, or that are not there, whatever it has found.
+  images() { find "$fashion" /usr/share -name "$1-images-idx3-ubyte.gz" -path '*ashion*' -print -quit 2>/dev/null || true; }
   train=$(images train) test=$(images t10k)
   [ -n "$train" ] && [ -n "$test" ] || { echo "quickstart.sh: Fashion-MNIST is not installed (package dataset-fashion-mnist)" >&2; exit 65; }
   rm -rf "$folder/data"; mkdir -p "$folder/data"

@@ -170,6 +170,8 @@ if [ $onednn_alone = no ]; then
   command -v dpkg-query >/dev/null ||
     die 64 "this is no Debian or Ubuntu; INSTALL.md lists what to install, or which modules to load"
   find_missing
+else
+  read_installed  # an installed oneDNN will do, where there are packages at all
 fi
 if [ ${#missing[@]} -eq 0 ] && [ ${#old[@]} -eq 0 ] && has_onednn; then
   say "everything is there"

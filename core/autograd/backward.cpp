@@ -81,10 +81,7 @@ void Tape::State::backward_node(Index index) {
   } else {
     const Node& node = nodes[index];
     const auto& kernels = backend.kernels(node.op);
-    if (kernels.backward == nullptr) {
-      fail(ExitCode::internal, "op '{}' has no backward kernel on {}", ops::Registry::get()[node.op].name,
-           device->name());
-    }
+    if (kernels.backward == nullptr) miss(node, "backward kernel");
     const ops::Backward call{std::span(in).first(in_count),
                              std::span(out).first(out_count),
                              std::span<const Tensor>(saved).subspan(node.saved_begin, node.saved_count),

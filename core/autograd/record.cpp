@@ -58,12 +58,15 @@ void Tape::State::infer(Node& node) {
   }
 }
 
+void Tape::State::miss(const Node& node, std::string_view which) {
+  missing = ops::Registry::get()[node.op].name;
+  fail(ExitCode::internal, "op '{}' has no {} on {}", missing, which, device->name());
+}
+
 void Tape::State::run(const Node& node) {
-  const ops::Op& op = ops::Registry::get()[node.op];
   const auto& kernels = backend.kernels(node.op);
-  if (kernels.forward == nullptr) {
-    fail(ExitCode::internal, "op '{}' has no kernel on {}", op.name, device->name());
-  }
+  if (kernels.forward == nullptr) miss(node, "kernel");
+  if (node.gives != 0 && kernels.backward == nullptr) miss(node, "backward kernel");
   std::array<Tensor, ops::max_tensors> in, out;
   for (std::size_t i = 0; i < node.in_count; ++i) in[i] = values[node.in[i]].tensor;
   for (std::size_t i = 0; i < node.out_count; ++i) {
@@ -143,6 +146,7 @@ bool Tape::State::join_relu(std::uint32_t op, std::span<const Handle> in, std::s
 void Tape::apply(std::uint32_t op, std::span<const Handle> in, const ops::Attributes& attributes,
                  std::span<Handle> out) {
   State& s = *state_;
+  if (out.empty()) fail(ExitCode::internal, "{}: no output wanted; ask for at least one", op_of(op).name);
   if (s.join_relu(op, in, out)) return;
   s.flush();
   const ops::Op& info = op_of(op);

@@ -59,6 +59,7 @@ struct Tape::State {
   // Ops. `infer` makes the node's saved tensors and its out values where those are `none`.
   void infer(Node& node);
   void run(const Node& node);
+  [[noreturn]] void miss(const Node& node, std::string_view which);
   void flush();                   // computes the op that is held back
   void compute(Index value);      // sees to it that the value has data
   void materialise(Index value);  // an absorbed value: the op once more, without relu
@@ -90,6 +91,7 @@ struct Tape::State {
   bool inside_custom = false;  // ops are run at once and not recorded
   bool backward_ran = false;
   Index held_back = none;
+  std::string_view missing;
   std::uint64_t generation = 1, first_generation = 1;
 
   std::vector<Value> values;

@@ -140,6 +140,8 @@ void Tape::rewind(std::uint64_t mark) {
   s.memory.rewind(to.memory);
 }
 
+std::string_view Tape::missing_op() const { return state_->missing; }
+
 std::size_t Tape::peak_bytes() const { return state_->memory.peak_bytes() + state_->workspace.peak_bytes(); }
 
 }  // namespace trireme::autograd

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/base/range.h"
@@ -76,6 +77,9 @@ class Tape {
   void backward(Handle loss, double n, const Ready& ready);
   void reset();
   [[nodiscard]] std::size_t peak_bytes() const;
+
+  // Name of the op that was asked for and is not on this backend; empty: none was.
+  [[nodiscard]] std::string_view missing_op() const;
 
   // Called around each kernel (tests: delays; bench: time). Null by default.
   static constexpr std::uint32_t custom_op = ~0u, add_op = ~0u - 1;

@@ -2,12 +2,15 @@
 #include "core/base/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -128,6 +131,24 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
+  }
+}
+
+void make_folders(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code unknown;  // mkdir says it better
+  for (auto at = std::filesystem::absolute(folder).lexically_normal(); !std::filesystem::is_directory(at, unknown);
+       at = at.parent_path()) {
+    if (at.has_filename()) missing.push_back(at);
+    if (at == at.parent_path()) break;
+  }
+  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
+    if (::mkdir(at->c_str(), 0777) != 0) {
+      const int error = errno;
+      if (error != EEXIST) fail_errno(error, at->string() + ": cannot be created");
+      if (!std::filesystem::is_directory(*at, unknown)) fail_errno(ENOTDIR, at->string());
+    }
+    sync_folder(at->parent_path());
   }
 }
 

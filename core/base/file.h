@@ -38,6 +38,8 @@ class File {
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::size_t limit_bytes);
 // Writes PATH.tmp, fsyncs, renames over PATH, fsyncs the folder.
 void replace_file(const std::filesystem::path& path, std::string_view content);
+// Creates the folder and those above it that are missing, each durably. One that is there is as good.
+void make_folders(const std::filesystem::path& folder);
 void sync_folder(const std::filesystem::path& folder);
 // rename(2), then fsync of the parent folder of `to`.
 void durable_rename(const std::filesystem::path& from, const std::filesystem::path& to);

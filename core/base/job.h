@@ -24,7 +24,7 @@ struct JobValue {
 struct Job {
   std::string plugin;                      // a name on TRIREME_PLUGIN_PATH, or a file
   std::string device = "auto";             // auto | cpu | cuda
-  std::string precision = "fp32";          // fp32 (more with the CUDA backend)
+  std::string precision = "fp32";          // fp32; tf32 on CUDA
   std::string reproducible = "any-world";  // any-world | same-world | strict
   bool plugin_trust = false;               // load a plugin that others may write
   std::map<std::string, JobValue> model;   // [model], checked by the plugin's declarations

@@ -250,19 +250,25 @@ std::vector<Row> build() {
       required(path("plugin", PathKind::plugin, bits, in(&Job::plugin),
                     "the model: a name on TRIREME_PLUGIN_PATH, or with a slash a file")),
       choice("device", {"auto", "cpu", "cuda"}, none, in(&Job::device), "where to compute"),
-      choice("precision", {"fp32"}, bits, in(&Job::precision), "number format of forward and backward"),
+      choice("precision", {"fp32", "tf32"}, bits, in(&Job::precision),
+             "number format of forward and backward; tf32: products on CUDA alone"),
       choice("reproducible", {"any-world", "same-world", "strict"}, bits, in(&Job::reproducible),
              "the same bits on any number of ranks, on this number, or refuse what could change them"),
       row("plugin_trust", "", none, in(&Job::plugin_trust), "load a plugin that other users may write"),
 
       row("model", "", bits, in(&Job::model), "keys that the plugin declares; `trireme plugin describe` lists them"),
 
-      required(fields(in(&Job::data, &Data::fields), "field of the plugin → path of its dataset in the data files")),
+      required(fields(
+          in(&Job::data, &Data::fields),
+          "field of the plugin → path of its dataset in the data files; \"/path[sample]\" where a file is one sample "
+          "and the dataset has no extent of samples")),
       required(texts("data.train", PathKind::beside_job, 1, none, in(&Job::data, &Data::train),
                      "training files; * and ? match names; relative to the job file")),
       texts("data.eval", PathKind::beside_job, 0, none, in(&Job::data, &Data::eval), "evaluation files, likewise"),
       choice("data.shuffle", {"global", "block", "none"}, bits, in(&Job::data, &Data::shuffle),
-             "order of samples: any, chunks permuted and mixed within a window, or as stored"),
+             "order of samples: any (each rank keeps 8 bytes a sample for it, 16 from 2^32 samples on, besides "
+             "memory_mib), "
+             "chunks permuted and mixed within a window, or as stored"),
       integer("data.window", "chunks", 1, 1 << 20, bits, in(&Job::data, &Data::window),
               "chunks mixed by shuffle = \"block\""),
       texts("data.transform", PathKind::none, 0, bits, in(&Job::data, &Data::transform),

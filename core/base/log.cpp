@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/rank.h"
 
 namespace trireme::log {
 namespace {
@@ -41,13 +41,6 @@ const char* word_for(Level level) {
     case Level::error: return "error: ";
   }
   return "";
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown-host";
-  const std::string full = name.data();
-  return full.substr(0, full.find('.'));
 }
 
 std::string now() {
@@ -102,11 +95,12 @@ std::string_view fitting(std::string_view line) {
 }  // namespace
 
 void set_rank(int rank, int world_size) {
+  const std::string host = host_name();
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.rank = rank;
   s.world_size = world_size;
-  s.prefix = world_size > 1 ? fmt::format("[rank {} {}] ", rank, host_name()) : "";
+  s.prefix = world_size > 1 ? fmt::format("[rank {} {}] ", rank, host.substr(0, host.find('.'))) : "";
 }
 
 void open(int rank, int world_size, const std::filesystem::path& file) {

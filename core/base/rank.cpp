@@ -1,7 +1,10 @@
 // The environment variables by which launchers number their processes.
 #include "core/base/rank.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +35,11 @@ LaunchedAs launched_as() {
     if (rank && size && *rank < *size) return {*rank, *size, std::max(1, number(local_name).value_or(*size)), true};
   }
   return {};
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown-host";
 }
 
 }  // namespace trireme

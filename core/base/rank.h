@@ -1,6 +1,8 @@
 // Which rank the launcher says this process is, before any communication: for messages and for tests' faults.
 #pragma once
 
+#include <string>
+
 namespace trireme {
 
 struct LaunchedAs {
@@ -10,5 +12,8 @@ struct LaunchedAs {
 };
 // From the environment that Open MPI, PMIx, MPICH or Slurm sets.
 [[nodiscard]] LaunchedAs launched_as();
+
+// This host's whole name; "unknown-host" where it has none.
+[[nodiscard]] std::string host_name();
 
 }  // namespace trireme

@@ -8,7 +8,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::int64_t max_elements = std::int64_t{1} << 62;
+constexpr std::int64_t max_elements = std::int64_t{1} << 58;  // of 8 bytes: sums of sizes stay in 64 bits
 
 std::string text_of(std::span<const std::int64_t> dims) {
   std::string text = "(";
@@ -36,7 +36,7 @@ Shape::Shape(std::span<const std::int64_t> dims) {
   }
   for (const std::int64_t dim : dims) {
     if (elements_ > max_elements / dim) {
-      fail(ExitCode::internal, "shape {} has more than 2^62 elements", text_of(dims));
+      fail(ExitCode::internal, "shape {} has more than 2^58 elements", text_of(dims));
     }
     elements_ *= dim;
   }

@@ -15,7 +15,7 @@ class Shape {
 
   Shape() = default;  // a scalar: rank 0, one element
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  // Throws on more than 8 dimensions, a negative one, or a product above 2^62.
+  // Throws on more than 8 dimensions, a negative one, or a product above 2^58 (whose bytes are no more than 2^61).
   explicit Shape(std::span<const std::int64_t> dims);
 
   [[nodiscard]] int rank() const { return rank_; }

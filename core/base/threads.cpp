@@ -75,8 +75,8 @@ void settle_thread_environment(char** argv) {
       std::generic_category().message(error));
 }
 
-void apply(const ThreadBudget& budget) {
-  compute_threads = std::max(1, budget.compute);
+void set_compute_threads(int threads) {
+  compute_threads = std::max(1, threads);
   omp_set_dynamic(0);
   omp_set_num_threads(compute_threads);
 }

@@ -5,22 +5,14 @@
 
 namespace trireme {
 
-// Threads of one rank. Feed, communication and writer threads mostly sleep.
-struct ThreadBudget {
-  int compute = 1;  // OpenMP threads of ops, the calling thread included
-  int feed = 1;
-  int communication = 1;
-  int writer = 1;
-};
-
 // Re-executes the program once with a wait policy for OpenMP threads in its environment (libgomp reads it when it is
 // loaded): where a rank has several cores to itself its threads spin for about 0.1 ms before they sleep, since waking one
 // costs more than a small op; else they sleep at once, so that ranks sharing cores don't spin against each other.
 // Returns when all is set, or in the second start, where it takes away what it had set. Call first in main.
 void settle_thread_environment(char** argv);
 
-// Sets the number of OpenMP threads of the calling thread (the compute thread).
-void apply(const ThreadBudget& budget);
+// Sets the number of OpenMP threads of the calling thread, which is one of them (the compute thread).
+void set_compute_threads(int threads);
 
 // Cores this process may use (affinity mask), at least 1.
 [[nodiscard]] int usable_cores();

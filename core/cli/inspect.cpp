@@ -35,8 +35,17 @@ int inspect_data(const path& file, bool json) {
   Json datasets = Json::array();
   std::string text = fmt::format("{}: {} bytes, {} datasets", file.string(), std::filesystem::file_size(file),
                                  opened->datasets().size());
+  const auto creator = opened->attribute("creator");
+  if (creator) text += fmt::format(", by {}", *creator);
   for (const std::string& name : opened->datasets()) {
-    const io::DatasetInfo info = opened->info(name);
+    io::DatasetInfo info;
+    try {
+      info = opened->info(name);
+    } catch (const Error& error) {  // text, a compound type: of no use in a job, no reason to hide the others
+      datasets.push_back({{"path", name}, {"not_readable", error.what()}});
+      text += fmt::format("\n  {}  not readable: {}", name, error.what());
+      continue;
+    }
     datasets.push_back({{"path", info.path},
                         {"shape", info.shape.dims()},
                         {"dtype", name_of(info.dtype)},
@@ -47,8 +56,9 @@ int inspect_data(const path& file, bool json) {
     text += fmt::format("\n  {}  {}  {} (read as {})  {}{}", info.path, info.shape.text(), info.stored_type,
                         name_of(info.dtype), stored, info.filters.empty() ? "" : ", " + joined(info.filters));
   }
-  const Json document{
-      {"file", file.string()}, {"bytes", std::filesystem::file_size(file)}, {"datasets", std::move(datasets)}};
+  Json document{{"file", file.string()}, {"bytes", std::filesystem::file_size(file)}};
+  if (creator) document["creator"] = *creator;
+  document["datasets"] = std::move(datasets);
   log::info("{}", json ? document.dump(2) : text);
   return static_cast<int>(ExitCode::done);
 }

@@ -9,12 +9,13 @@
 #include <sstream>
 
 #include "core/backend/cpu/cpu.h"
+#include "core/backend/cuda/cuda.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/threads.h"
 #include "core/base/version.h"
 #include "core/cli/cli.h"
-#include "core/device/device.h"
+#include "core/device/module.h"
 #include "io/hdf5/hdf5.h"
 
 namespace trireme::cli {
@@ -44,7 +45,9 @@ std::string mpi() {
 
 std::string cuda() {
   try {
-    return device::make_cuda(0)->name();
+    const std::string name = device::make_cuda(0)->name();
+    const auto words = reinterpret_cast<backend::DescribeCuda>(device::cuda_symbol(backend::cuda_description_symbol));
+    return name + ", " + words();
   } catch (const Error& error) {
     return std::string("none: ") + error.what();
   }

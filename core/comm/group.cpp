@@ -13,8 +13,19 @@ namespace {
 // `body` runs on the communication thread; the group outlives it, since callers wait for the event.
 template <class Body>
 device::Event queue(GroupImpl& group, const Body& body) {
-  device::Stream stream = group.stream();
+  device::Stream stream = group.host_stream();
   stream.run(body);
+  return stream.record();
+}
+
+template <class Body>
+device::Event queue_tensors(GroupImpl& group, const Body& body) {
+  device::Stream stream = group.stream();
+  if (group.queues()) {
+    body();
+  } else {
+    stream.run(body);
+  }
   return stream.record();
 }
 
@@ -23,16 +34,16 @@ device::Event queue(GroupImpl& group, const Body& body) {
 device::Event Group::tree_reduce(std::span<float> data, std::span<double> tile_squares) {
   if (!tile_squares.empty() && tile_squares.size() != tiles_of(data.size()))
     fail(ExitCode::internal, "tree_reduce: {} tile squares for {} tiles", tile_squares.size(), tiles_of(data.size()));
-  return queue(*impl_, [impl = impl_.get(), data, tile_squares] { impl->tree_reduce(data, tile_squares); });
+  return queue_tensors(*impl_, [impl = impl_.get(), data, tile_squares] { impl->tree_reduce(data, tile_squares); });
 }
 device::Event Group::tree_reduce(std::span<double> data) {
-  return queue(*impl_, [impl = impl_.get(), data] { impl->tree_reduce(data); });
+  return queue_tensors(*impl_, [impl = impl_.get(), data] { impl->tree_reduce(data); });
 }
 device::Event Group::all_reduce(std::span<float> data) {
-  return queue(*impl_, [impl = impl_.get(), data] { impl->all_reduce(data); });
+  return queue_tensors(*impl_, [impl = impl_.get(), data] { impl->all_reduce(data); });
 }
 device::Event Group::all_reduce(std::span<double> data) {
-  return queue(*impl_, [impl = impl_.get(), data] { impl->all_reduce(data); });
+  return queue_tensors(*impl_, [impl = impl_.get(), data] { impl->all_reduce(data); });
 }
 device::Event Group::agree(Words& words) {
   return queue(*impl_, [impl = impl_.get(), agreed = &words] { impl->agree(*agreed); });

@@ -1,4 +1,4 @@
-// Whether this rank's work goes on: the last step and phase it told, and since when nothing new came.
+// Whether this rank's work goes on: the last step, phase and part it told, and since when nothing new came.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,13 @@ namespace trireme::comm {
 // progress() and disarm() from any thread without a lock; stalled() from one.
 class Watchdog {
  public:
-  // Armed by the first call. `phase` is a literal.
-  void progress(std::uint64_t step, const char* phase) noexcept {
+  // Armed by the first call. `phase` is a literal. `part` tells calls apart in a phase of many rounds.
+  void progress(std::uint64_t step, const char* phase, std::uint64_t part) noexcept {
     if (armed_.load(std::memory_order_relaxed) && step_.load(std::memory_order_relaxed) == step &&
-        phase_.load(std::memory_order_relaxed) == phase)
+        part_.load(std::memory_order_relaxed) == part && phase_.load(std::memory_order_relaxed) == phase)
       return;
     step_.store(step, std::memory_order_relaxed);
+    part_.store(part, std::memory_order_relaxed);
     phase_.store(phase, std::memory_order_relaxed);
     armed_.store(true, std::memory_order_relaxed);
     changes_.fetch_add(1, std::memory_order_release);
@@ -31,7 +32,7 @@ class Watchdog {
   [[nodiscard]] const char* phase() const noexcept { return phase_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<std::uint64_t> step_{0}, changes_{0};
+  std::atomic<std::uint64_t> step_{0}, part_{0}, changes_{0};
   std::atomic<const char*> phase_{"start"};
   std::atomic<bool> armed_{false};
   std::uint64_t seen_ = 0;

@@ -1,10 +1,12 @@
-// The non-differentiable kernels of a step: update, tree add, fill. Each device fills one table. All work is
+// The non-differentiable kernels of a step: update, tree add, fill, seed. Each device fills one table. All work is
 // queued on the given stream; pointers are device memory; spans count elements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "core/base/dtype.h"
 #include "core/base/range.h"
 #include "core/device/step_block.h"
 #include "core/device/stream.h"
@@ -47,6 +49,18 @@ struct UpdateArguments {
   double* norm = nullptr;  // out: global norm of the mean gradient before clipping; may be null
 };
 
+// Random numbers of the op with this ordinal: element i is number i of its stream (normal: of numbers 2i and 2i + 1).
+enum class Distribution : std::int32_t { uniform = 0, normal, bits };  // as trireme_distribution
+struct RandomFill {
+  void* data = nullptr;
+  std::size_t count = 0;
+  Dtype dtype = Dtype::f32;  // f32 or f64; bits: i32
+  Distribution distribution = Distribution::uniform;
+  double a = 0, b = 1;  // uniform in [a, b); normal: mean, deviation
+  const StepBlock* block = nullptr;
+  std::uint32_t ordinal = 0;
+};
+
 struct Kernels {
   void (*update)(const UpdateArguments&, Stream&);
   // into[i] = left[i] + right[i] (either may alias into). `tile_squares`, if not empty, gets the f64 sum of squares
@@ -58,6 +72,9 @@ struct Kernels {
   void (*tile_squares)(std::span<const float> values, std::span<double> squares, Stream&);
   void (*scale)(std::span<float> values, float factor, Stream&);
   void (*fill)(std::span<float> values, float value, Stream&);
+  // What backward begins with: loss scale ÷ n, the scale read from `block` (null: 1) where the stream runs. f64 or f32.
+  void (*seed)(void* gradient, Dtype dtype, const StepBlock* block, double n, Stream&);
+  void (*random)(const RandomFill& fill, Stream&);
 };
 
 // A tile's sum of squares: eight interleaved f64 partial sums, added pairwise: one order on every device.

@@ -54,7 +54,9 @@ TRIREME_HOST_DEVICE inline UpdateFactors begin_update(const UpdateRule& rule, do
   const double mean = total_weight == 0.0 ? 0.0 : n / (static_cast<double>(block.loss_scale) * total_weight);
   const double mean_norm = std::sqrt(total_squares) * mean;
   if (norm != nullptr) *norm = mean_norm;
-  if (!finite) block.halted = 1;
+  // A weight near zero makes a factor that is too large for f32, though all sums are finite.
+  const float gradient = static_cast<float>(mean * clip_factor(rule.clip_norm, mean_norm));
+  if (!finite || !is_finite(static_cast<double>(gradient))) block.halted = 1;
   if (block.halted != 0 || total_weight == 0.0) {
     ++block.skips;
     return factors;
@@ -62,7 +64,7 @@ TRIREME_HOST_DEVICE inline UpdateFactors begin_update(const UpdateRule& rule, do
   const double lr = learning_rate(rule.schedule, block.updates);
   ++block.updates;
   factors.apply = true;
-  factors.gradient = static_cast<float>(mean * clip_factor(rule.clip_norm, mean_norm));
+  factors.gradient = gradient;
   if (rule.kind == UpdateRule::Kind::sgd) {
     factors.nesterov = rule.nesterov;
     factors.rate = static_cast<float>(lr);

@@ -22,16 +22,19 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/launch/stop.h"
 
 namespace trireme::launch {
 namespace {
 
 constexpr int requests[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
+// What is ignored from the start stays so (nohup's HUP, INT of a script's job with `&`), here and in the ranks.
 sigset_t watched() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : requests) sigaddset(&set, number);
+  for (const int number : requests)
+    if (!is_ignored(number)) sigaddset(&set, number);
   sigaddset(&set, SIGCHLD);
   return set;
 }
@@ -74,15 +77,19 @@ std::vector<pid_t> descendants() {
 }
 
 // In the forked child: only calls that are safe there.
-[[noreturn]] void become(char* const* arguments, int stderr_pipe, int report, pid_t parent) {
+[[noreturn]] void become(char* const* arguments, int stdout_pipe, int stderr_pipe, int report, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
   if (::getppid() != parent) ::_exit(1);  // it died before prctl
   const int empty = ::open("/dev/null", O_RDONLY);
   ::dup2(empty, STDIN_FILENO);
+  ::dup2(stdout_pipe, STDOUT_FILENO);
   ::dup2(stderr_pipe, STDERR_FILENO);
-  const sigset_t set = watched();
-  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  ::signal(SIGUSR1, SIG_DFL);  // the launcher's own request
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::execvp(arguments[0], arguments);
   const int error = errno;
   [[maybe_unused]] const auto written = ::write(report, &error, sizeof error);
@@ -98,8 +105,9 @@ Child::Child(const std::vector<std::string>& command,
   const sigset_t set = watched();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  std::array<int, 2> lines{}, report{};
-  if (signals_ < 0 || ::pipe2(lines.data(), O_CLOEXEC) != 0 || ::pipe2(report.data(), O_CLOEXEC) != 0) {
+  std::array<int, 2> output{}, lines{}, report{};
+  if (signals_ < 0 || ::pipe2(output.data(), O_CLOEXEC) != 0 || ::pipe2(lines.data(), O_CLOEXEC) != 0 ||
+      ::pipe2(report.data(), O_CLOEXEC) != 0) {
     fail_errno(errno, "launch: no pipe for " + command.front());
   }
   std::vector<char*> arguments;
@@ -108,16 +116,19 @@ Child::Child(const std::vector<std::string>& command,
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) fail_errno(errno, "launch: fork for " + command.front());
-  if (pid_ == 0) become(arguments.data(), lines[1], report[1], parent);
+  if (pid_ == 0) become(arguments.data(), output[1], lines[1], report[1], parent);
+  ::close(output[1]);
   ::close(lines[1]);
   ::close(report[1]);
+  stdout_ = output[0];
   stderr_ = lines[0];
-  ::fcntl(stderr_, F_SETFL, O_NONBLOCK);
+  for (const int end : {stdout_, stderr_}) ::fcntl(end, F_SETFL, O_NONBLOCK);
   int error = 0;
   const bool failed = ::read(report[0], &error, sizeof error) == sizeof error;  // end of file where exec worked
   ::close(report[0]);
   if (!failed) return;
   ::waitpid(pid_, nullptr, 0);
+  ::close(stdout_);
   ::close(stderr_);
   ::close(signals_);
   fail(ExitCode::usage, "launch: cannot start {}: {}", command.front(), std::strerror(error));
@@ -132,6 +143,7 @@ Child::~Child() {
     if (descendants().empty()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  ::close(stdout_);
   ::close(stderr_);
   ::close(signals_);
 }
@@ -147,6 +159,15 @@ void Child::signal_all(int number) const {
 void Child::pass_on(const std::function<void(const std::string&)>& line) {
   std::array<char, 8192> buffer;
   while (true) {
+    const ssize_t got = ::read(stdout_, buffer.data(), buffer.size());
+    if (got <= 0) break;
+    for (ssize_t sent = 0; sent < got;) {
+      const ssize_t written = ::write(STDOUT_FILENO, buffer.data() + sent, static_cast<std::size_t>(got - sent));
+      if (written < 0 && errno != EINTR && errno != EAGAIN) break;  // its reader is gone; the child doesn't notice
+      if (written > 0) sent += written;
+    }
+  }
+  while (true) {
     const ssize_t got = ::read(stderr_, buffer.data(), buffer.size());
     if (got <= 0) return;
     partial_.append(buffer.data(), static_cast<std::size_t>(got));
@@ -161,8 +182,9 @@ void Child::pass_on(const std::function<void(const std::string&)>& line) {
 int Child::wait(const std::function<void(const std::string&)>& line, const std::function<void(int)>& on_signal) {
   int status = 0;
   while (!ended_) {
-    std::array<pollfd, 2> waits{{{stderr_, POLLIN, 0}, {signals_, POLLIN, 0}}};
-    const bool closed = ::poll(waits.data(), waits.size(), 1000) > 0 && waits[0].revents == POLLHUP;
+    std::array<pollfd, 3> waits{{{stderr_, POLLIN, 0}, {stdout_, POLLIN, 0}, {signals_, POLLIN, 0}}};
+    const bool closed =
+        ::poll(waits.data(), waits.size(), 1000) > 0 && (waits[0].revents == POLLHUP || waits[1].revents == POLLHUP);
     pass_on(line);
     signalfd_siginfo info{};
     while (::read(signals_, &info, sizeof info) == sizeof info) {

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <random>
 #include <sstream>
 
 #include "core/base/error.h"
@@ -24,6 +25,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Environment = std::vector<std::pair<std::string, std::string>>;
+
+constexpr const char* launch_variable = "TRIREME_LAUNCH";  // for the ranks: who started them, kept in summary.json
+
+// Of no other launcher, on this host or another.
+std::string new_launch() {
+  std::random_device source;
+  return fmt::format("{}-{:08x}{:08x}", ::getpid(), source(), source());
+}
 
 struct Plan {
   std::vector<std::string> command;
@@ -59,17 +68,15 @@ void plan_mpirun(Plan& plan, int ranks) {
          "out -n to run on one rank",
          ranks);
   }
-  add(plan.command, {"mpirun", "-n", std::to_string(ranks), "--bind-to", "none"});
-  if (ranks > usable_cores()) {
-    plan.command.push_back("--oversubscribe");
-    plan.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
-  }
+  // How many ranks is the caller's word: Open MPI counts cores (without hyper-threads) or the slots of an allocation.
+  add(plan.command, {"mpirun", "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"});
+  if (ranks > usable_cores()) plan.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
   if (::geteuid() == 0) {
     plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
     plan.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
   // On other hosts (of a PBS or LSF allocation) ranks see only what is named.
-  for (const char* name : {"LD_LIBRARY_PATH", "TRIREME_PLUGIN_PATH"}) {
+  for (const char* name : {"LD_LIBRARY_PATH", "TRIREME_PLUGIN_PATH", "HDF5_PLUGIN_PATH", "HDF5_USE_FILE_LOCKING"}) {
     if (std::getenv(name) != nullptr) add(plan.command, {"-x", name});
   }
   add_from(plan.command, "TRIREME_MPIRUN_OPTIONS");
@@ -145,15 +152,16 @@ struct End {
   std::string cause;
 };
 
-// `before`: the summary that lay there at the start.
-End decide(const std::filesystem::path& run_directory, const std::optional<Outcome>& before, int child_code,
-           std::string cause) {
+// `before`: the summary that lay there at the start; `launch`: what ours would name.
+End decide(const std::filesystem::path& run_directory, const std::optional<Outcome>& before, const std::string& launch,
+           int child_code, std::string cause) {
   const int code = is_ours(child_code) ? child_code : static_cast<int>(ExitCode::lost_peer);
   if (run_directory.empty()) return {code, std::move(cause)};
   const std::optional<Outcome> after = read_outcome(run_directory);
-  if (!after || (before && before->attempt == after->attempt && after->result != "running")) {
-    return {code, std::move(cause)};  // it ended before this attempt began to write
-  }
+  // Refused, idle, or ended before it began to write: what lies there is another run's, which may live and is left alone.
+  const bool older = after && before && before->attempt == after->attempt;
+  const bool anothers = after && !after->launch.empty() && after->launch != launch;
+  if (!after || older || anothers) return {code, std::move(cause)};
   if (!after->first_cause.empty()) cause = after->first_cause;
   if (after->result != "running" && after->exit_code) return {*after->exit_code, std::move(cause)};
   const int died = code == 0 ? static_cast<int>(ExitCode::lost_peer) : code;
@@ -173,6 +181,9 @@ int launch(const LaunchOptions& options) {
       chosen.environment.emplace_back("TRIREME_DEADLINE", fmt::format("{:.0f}", *deadline));
     }
   }
+  const std::string id = new_launch();
+  chosen.environment.emplace_back(launch_variable, id);
+  if (chosen.command.front() == "mpirun") chosen.command.insert(chosen.command.begin() + 1, {"-x", launch_variable});
   if (options.verbose) log::info("{}", fmt::join(chosen.command, " "));
   log::flush();
   std::optional<Outcome> before;
@@ -187,7 +198,7 @@ int launch(const LaunchOptions& options) {
         child.wait([&](const std::string& line) { console.line(line); }, [&](int number) { requests(number); });
   }
   console.end();
-  const End end = decide(options.run_directory, before, child_code, console.first_cause());
+  const End end = decide(options.run_directory, before, id, child_code, console.first_cause());
   const bool failed = end.code != 0 && end.code != static_cast<int>(ExitCode::stopped);
   if (failed && !end.cause.empty()) log::error("exit code {}; first cause: {}", end.code, end.cause);
   return end.code;

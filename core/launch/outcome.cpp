@@ -32,7 +32,7 @@ std::string text(const Json& json, const char* key) {
 std::optional<Outcome> read_outcome(const std::filesystem::path& run_directory) {
   const std::optional<Json> json = read(run_directory / "summary.json");
   if (!json) return std::nullopt;
-  Outcome outcome{text(*json, "result"), text(*json, "attempt"), text(*json, "first_cause"), {}};
+  Outcome outcome{text(*json, "result"), text(*json, "attempt"), text(*json, "launch"), text(*json, "first_cause"), {}};
   const auto code = json->find("exit_code");
   if (code != json->end() && code->is_number_integer()) outcome.exit_code = code->get<int>();
   return outcome;

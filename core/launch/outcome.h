@@ -8,7 +8,7 @@
 namespace trireme::launch {
 
 struct Outcome {
-  std::string result, attempt, first_cause;
+  std::string result, attempt, launch, first_cause;
   std::optional<int> exit_code;
 };
 // Nothing where there is no file, or none that can be read.

@@ -33,16 +33,17 @@ double number_from(const char* name, double fallback) {
   return value;
 }
 
+// Ignored ones are left out: sigwait would take them all the same.
 sigset_t requests() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT})
+    if (!is_ignored(signal)) sigaddset(&set, signal);
   return set;
 }
 
-void wait_for_requests() {
+void wait_for_requests(const sigset_t& set) {
   name_thread("trm-signals");
-  const sigset_t set = requests();
   bool interrupted = false;
   while (true) {
     int signal = 0;
@@ -64,13 +65,23 @@ void catch_stop_requests() {
                 number_from("TRIREME_STOP_BEFORE_S", 60));
   // No handler: oneDNN's generated products (before 3.11.2, its issue 4845) point the stack pointer into a buffer on the
   // heap, and the frame of a handler would overwrite what lies before it.
-  const sigset_t set = requests();
-  if (const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0) fail_errno(error, "pthread_sigmask");
+  hold_stop_requests();
   static const bool waiting = [] {
-    std::thread(wait_for_requests).detach();
+    std::thread([set = requests()] { wait_for_requests(set); }).detach();
     return true;
   }();
   (void)waiting;
+}
+
+void hold_stop_requests() {
+  const sigset_t set = requests();
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0) fail_errno(error, "pthread_sigmask");
+}
+
+bool is_ignored(int signal) noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+         action.sa_handler == SIG_IGN;
 }
 
 bool stop_requested() noexcept {

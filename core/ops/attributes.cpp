@@ -1,5 +1,6 @@
 // Attributes of one application, found by name.
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/ops/op.h"
@@ -18,7 +19,11 @@ std::size_t Attributes::find(std::string_view name) const {
 double Attributes::number(std::string_view name) const { return items_[find(name)].number; }
 
 std::int64_t Attributes::integer(std::string_view name) const {
-  return static_cast<std::int64_t>(items_[find(name)].number);
+  const double number = items_[find(name)].number;
+  constexpr double exact = 9007199254740992.0;  // 2^53: from there on a double does not say which integer
+  if (!(std::abs(number) <= exact) || number != std::trunc(number))
+    fail(ExitCode::internal, "{}: attribute '{}' = {} is no integer from -2^53 to 2^53", op_, name, number);
+  return static_cast<std::int64_t>(number);
 }
 
 std::span<const std::int64_t, 8> Attributes::integers(std::string_view name) const {

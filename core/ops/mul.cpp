@@ -27,9 +27,13 @@ void reference(Reference& r) {
 }
 
 std::vector<Case> cases() {
-  return {{"same", {{{3, 5, 7}}, {{3, 5, 7}}}, {}}, {"vector", {{{9}}, {{9}}}, {}},
-          {"rows", {{{3, 5, 7}}, {{7}}}, {}},       {"many_rows", {{{700, 40}}, {{40}}}, {}},
-          {"one_column", {{{50, 1}}, {{1}}}, {}},   {"evaluate", {{{4, 6}}, {{6}}}, {}, Mode::evaluate}};
+  return {{"same", {{{3, 5, 7}}, {{3, 5, 7}}}, {}},
+          {"vector", {{{9}}, {{9}}}, {}},
+          {"rows", {{{3, 5, 7}}, {{7}}}, {}},
+          {"many_rows", {{{700, 40}}, {{40}}}, {}},
+          {"one_column", {{{50, 1}}, {{1}}}, {}},
+          {"no_columns", {{{3, 0}}, {{0}}}, {}},
+          {"evaluate", {{{4, 6}}, {{6}}}, {}, Mode::evaluate}};
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // What a plugin may call while it computes: ops, memory, custom functions, random numbers, threads.
-#include <cmath>
-#include <numbers>
-
 #include "core/base/threads.h"
+#include "core/device/kernels.h"
 #include "core/plugin/host.h"
 
 namespace trireme::plugin {
@@ -115,42 +113,15 @@ trireme_status rewind(trireme_core* core, uint64_t to) {
   return core->host->guarded("rewind", predict, [&](Host& h) { h.tape->rewind(to); });
 }
 
-// What a random fill needs; travels through the stream by value.
-struct Fill {
-  void* data;
-  std::size_t count;
-  Dtype dtype;
-  trireme_distribution distribution;
-  double a, b;
-  const device::StepBlock* block;
-  std::uint32_t ordinal;
-
-  void operator()() const {
-    const RandomKey key = op_key(*block, ordinal);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (distribution == TRIREME_RANDOM_BITS) {
-        static_cast<std::uint32_t*>(data)[i] = random_bits(key, i);
-      } else if (dtype == Dtype::f64) {
-        static_cast<double*>(data)[i] = number(key, i);
-      } else {
-        static_cast<float*>(data)[i] = static_cast<float>(number(key, i));
-      }
-    }
-  }
-  // Uniform in [a, b), or normal with mean a and deviation b (Box and Muller, numbers 2i and 2i + 1).
-  [[nodiscard]] double number(const RandomKey& key, std::size_t i) const {
-    if (distribution == TRIREME_RANDOM_UNIFORM) return a + (b - a) * double{to_uniform(random_bits(key, i))};
-    const double u = to_uniform(random_bits(key, 2 * i)), v = to_uniform(random_bits(key, 2 * i + 1));
-    return a + b * std::sqrt(-2 * std::log1p(-u)) * std::cos(2 * std::numbers::pi * v);
-  }
-};
+static_assert(static_cast<int>(device::Distribution::uniform) == TRIREME_RANDOM_UNIFORM &&
+              static_cast<int>(device::Distribution::normal) == TRIREME_RANDOM_NORMAL &&
+              static_cast<int>(device::Distribution::bits) == TRIREME_RANDOM_BITS);
 
 trireme_status random(trireme_core* core, trireme_distribution distribution, double a, double b, trireme_tensor into) {
   return core->host->guarded("random", forward | loss | step | predict, [&](Host& h) {
     if (distribution < TRIREME_RANDOM_UNIFORM || distribution > TRIREME_RANDOM_BITS) {
       fail(ExitCode::internal, "random: {} is no distribution", distribution);
     }
-    if (h.device->kind() != device::Kind::cpu) fail(ExitCode::internal, "random: no kernel on {}", h.device->name());
     if (h.is_read_only(into)) fail(ExitCode::internal, "random: fields, parameters and buffers are read-only");
     h.prepare_view(into);
     const tensor::Tensor& value = h.tape->value(into);
@@ -159,8 +130,9 @@ trireme_status random(trireme_core* core, trireme_distribution distribution, dou
       fail(ExitCode::internal, "random: {} is wanted, the tensor is {}", bits ? "i32" : "f32 or f64",
            name_of(value.dtype));
     }
-    h.stream.run(Fill{value.data, static_cast<std::size_t>(value.elements()), value.dtype, distribution, a, b, h.block,
-                      h.tape->take_ordinal()});
+    h.device->kernels().random({value.data, static_cast<std::size_t>(value.elements()), value.dtype,
+                                static_cast<device::Distribution>(distribution), a, b, h.block, h.tape->take_ordinal()},
+                               h.stream);
   });
 }
 

@@ -81,6 +81,9 @@ trireme_status declare_buffer(trireme_core* core, trireme_string name, const tri
     if (reduce != TRIREME_MEAN && reduce != TRIREME_MAX) {
       fail(ExitCode::internal, "buffer '{}': {} is neither mean nor max", view(name), reduce);
     }
+    if (reduce == TRIREME_MAX) {
+      fail(ExitCode::internal, "buffer '{}': reduced by max; that comes with a later version, take mean", view(name));
+    }
     h.layout.buffers.push_back(
         {std::string(view(name)), shape_of(*shape, "declare_buffer"), static_cast<Reduce>(reduce), initial, {}});
     *index = static_cast<uint32_t>(h.layout.buffers.size() - 1);

@@ -65,6 +65,10 @@ void check_entries(const trireme_plugin& table, const std::string& file) {
     fail(ExitCode::internal, "plugin {} ('{}'): its table has step besides forward or loss; one way is wanted", file,
          table.name);
   }
+  if (table.summarise != nullptr) {
+    fail(ExitCode::internal, "plugin {} ('{}'): its table has summarise; that comes with a later version", file,
+         table.name);
+  }
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct Model::State {
   void check_fields(std::span<const tensor::Tensor> fields) const;
   void check_destination(const Destination& to) const;
   void check_outputs(std::int64_t rows) const;
+  void check_n();
   [[nodiscard]] trireme_call make_call() const;
   void enter(Stage stage, const char* name, trireme_status (*entry)(void*, const trireme_call*)) {
     const trireme_call c = make_call();
@@ -40,6 +41,8 @@ struct Model::State {
   void* model = nullptr;
   device::Buffer parameters, buffers;
   std::int64_t rows = 0;
+  std::int64_t first_rows = 0;  // of the first training micro-batch, and its n; 0: none yet
+  double first_n = 0;
 };
 
 void Model::State::check_fields(std::span<const tensor::Tensor> fields) const {
@@ -64,6 +67,16 @@ void Model::State::check_destination(const Destination& to) const {
   }
   fail(ExitCode::internal, "gradients of {} and new buffers of {} elements are given, {} and {} are wanted",
        to.gradients.size(), to.new_buffers.size(), host.layout.parameter_elements, host.layout.buffer_elements);
+}
+
+// Each rank updates with its own micro-batch's n: one that followed the data would let the ranks drift apart.
+void Model::State::check_n() {
+  const double n = host.loss_given.n;
+  if (first_rows == 0) first_rows = rows, first_n = n;
+  if (rows != first_rows || n == first_n) return;
+  fail(ExitCode::internal,
+       "loss: n is {}, was {} in the first micro-batch; it follows from shapes alone, ignored rows go into weight", n,
+       first_n);
 }
 
 void Model::State::begin(Mode mode, std::span<const tensor::Tensor> fields, const device::StepBlock* block,
@@ -174,6 +187,7 @@ Loss Model::run(Mode mode, std::span<const tensor::Tensor> fields, const device:
            "the loss depends on no parameter, so there is no gradient; ops without gradient (convert, accuracy) or "
            "raw views break the path");
     }
+    if (mode == Mode::train) s.check_n();
     if (mode == Mode::train) s.host.fill_unwritten_buffers();
   });
   return s.host.loss_given;

@@ -1,7 +1,9 @@
 // Errors that all ranks meet alike: one message, an orderly end, no abort.
 #pragma once
 
+#include <span>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/comm/group.h"
@@ -28,6 +30,15 @@ template <class Body>
   if (text.front() == '+') return text.substr(1);
   const std::size_t cut = text.find('\n');
   throw AlikeError(static_cast<ExitCode>(std::stoi(text.substr(0, cut))), text.substr(cut + 1));
+}
+
+// comm::check_alike; what it throws all ranks meet alike.
+inline void all_alike(comm::Group& group, std::span<const std::pair<std::string, std::string>> values) {
+  try {
+    comm::check_alike(group, values);
+  } catch (const Error& error) {
+    throw AlikeError(error.code(), error.what());
+  }
 }
 
 // Runs `body` on every rank; where some fail, every rank throws what the first of them threw, with its rank.

@@ -2,7 +2,6 @@
 #include "core/train/bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "core/backend/cpu/floor.h"
 #include "core/base/log.h"
 #include "core/base/version.h"
+#include "core/device/doorbell.h"
 #include "core/launch/stop.h"
 #include "core/train/alike.h"
 #include "core/train/session.h"
@@ -18,7 +18,7 @@
 namespace trireme::train {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+using device::seconds_now;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -48,10 +48,10 @@ class Listener {
     if (inside_custom_ && told.op != autograd::Tape::custom_op) return;  // part of the custom function
     if (!told.ended) {
       inside_custom_ = told.op == autograd::Tape::custom_op;
-      began_ = now();
+      began_ = seconds_now();
       return;
     }
-    const double seconds = now() - began_;
+    const double seconds = seconds_now() - began_;
     inside_custom_ = false;
     (told.backward ? backward_ : forward_) += seconds;
     if (next_ == calls_.size()) calls_.push_back(copy_of(told));
@@ -140,9 +140,63 @@ double update_floor(const optim::Optimizer& optimizer, std::size_t parameters, s
                                working_set);
 }
 
-StepBench bench_group(const Job& job, const BenchOptions& options, comm::Group& group) {
-  comm::check_alike(group, std::vector<std::pair<std::string, std::string>>{{"trireme version", version()},
-                                                                            {"job (resolved)", to_toml(job)}});
+// Seconds of each measured step, part by part.
+struct Measured {
+  std::vector<double> steps, forwards, backwards, updates, data_waits, comm_waits, glues;
+
+  void into(StepBench& bench) const {
+    bench.steps = static_cast<std::int64_t>(steps.size());
+    bench.step = median(steps);
+    bench.forward = median(forwards);
+    bench.backward = median(backwards);
+    bench.update = median(updates);
+    bench.data_wait = median(data_waits);
+    bench.comm_wait = median(comm_waits);
+    bench.glue = median(glues);
+  }
+};
+
+// What a step works with.
+struct Bench {
+  Listener listener;
+  Step& step;
+  io::Feed& feed;
+  Reports& reports;
+  GradSync& sync;
+};
+
+Measured measure(const BenchOptions& options, Bench& b) {
+  double update_began = 0, update = 0;
+  b.step.on_phase = [&](const char* phase) {
+    if (phase == std::string_view("update")) update_began = seconds_now();
+    if (phase == std::string_view("report")) update = seconds_now() - update_began;
+  };
+  Measured measured;
+  for (std::int64_t i = 0; i < options.warm_up + options.steps && !launch::stop_requested(); ++i) {
+    const bool counts = i >= options.warm_up;
+    b.listener.begin_step(counts);
+    const double data_before = b.feed.waited(), comm_before = b.sync.waited(), start = seconds_now();
+    b.step.run(static_cast<std::uint64_t>(i), b.feed);
+    while (b.reports.fetch(1)) {
+    }
+    if (!counts) continue;
+    const double all = seconds_now() - start;
+    const double data_wait = b.feed.waited() - data_before, comm_wait = b.sync.waited() - comm_before;
+    measured.steps.push_back(all);
+    measured.forwards.push_back(b.listener.forward());
+    measured.backwards.push_back(b.listener.backward());
+    measured.updates.push_back(update);
+    measured.data_waits.push_back(data_wait);
+    measured.comm_waits.push_back(comm_wait);
+    measured.glues.push_back(all - b.listener.forward() - b.listener.backward() - update - data_wait - comm_wait);
+  }
+  b.step.on_phase = nullptr;
+  return measured;
+}
+
+StepBench bench_group(const Job& job, const BenchOptions& options, comm::Group& group, const Parting& parting) {
+  all_alike(group, std::vector<std::pair<std::string, std::string>>{{"trireme version", version()},
+                                                                    {"job (resolved)", to_toml(job)}});
   DeviceChoice device = choose_device(job, group);
   if (device.device->kind() != device::Kind::cpu)
     throw AlikeError(ExitCode::usage, "bench step: floors are known for the CPU alone; add --set device=cpu");
@@ -163,47 +217,17 @@ StepBench bench_group(const Job& job, const BenchOptions& options, comm::Group& 
             optimizer, reports, group);
   const auto feed = open_feed(job, data, {true, plan.rows}, plan.training(0), device.device);
 
-  Listener listener;
-  model->tape().on_op = [&](const autograd::OpCall& told) { listener.hear(told); };
-  double update_began = 0, update = 0;
-  step.on_phase = [&](const char* phase) {
-    if (phase == std::string_view("update")) update_began = now();
-    if (phase == std::string_view("report")) update = now() - update_began;
-  };
-  std::vector<double> steps, forwards, backwards, updates, data_waits, comm_waits, glues;
-  for (std::int64_t i = 0; i < options.warm_up + options.steps && !launch::stop_requested(); ++i) {
-    const bool measured = i >= options.warm_up;
-    listener.begin_step(measured);
-    const double data_before = feed->waited(), comm_before = sync.waited(), start = now();
-    step.run(static_cast<std::uint64_t>(i), *feed);
-    while (reports.fetch(1)) {
-    }
-    const double all = now() - start, data_wait = feed->waited() - data_before, comm_wait = sync.waited() - comm_before;
-    if (!measured) continue;
-    steps.push_back(all);
-    forwards.push_back(listener.forward());
-    backwards.push_back(listener.backward());
-    updates.push_back(update);
-    data_waits.push_back(data_wait);
-    comm_waits.push_back(comm_wait);
-    glues.push_back(all - listener.forward() - listener.backward() - update - data_wait - comm_wait);
-  }
+  Bench parts{{}, step, *feed, reports, sync};
+  model->tape().on_op = [&](const autograd::OpCall& told) { parts.listener.hear(told); };
+  parting.guard([&] { return measure(options, parts); }).into(bench);
   group.barrier_now();
-  bench.steps = static_cast<std::int64_t>(steps.size());
   bench.batch = plan.batch;
   bench.ranks = group.size();
   bench.device = device.description;
-  bench.step = median(steps);
-  bench.forward = median(forwards);
-  bench.backward = median(backwards);
-  bench.update = median(updates);
-  bench.data_wait = median(data_waits);
-  bench.comm_wait = median(comm_waits);
-  bench.glue = median(glues);
   // Activations, parameters, gradients and two moments.
   const std::size_t working_set = model->activation_bytes() + 4 * model->parameters().size_bytes();
   bench.update_floor = update_floor(optimizer, model->parameters().size(), working_set);
-  bench.ops = lines_of(listener.calls(), working_set);
+  bench.ops = lines_of(parts.listener.calls(), working_set);
   for (const OpBench& op : bench.ops) {
     bench.forward_floor += op.forward_floor;
     bench.backward_floor += op.backward_floor;
@@ -220,8 +244,8 @@ int bench_step(const Job& given, const BenchOptions& options, bool json) {
   job.train.steps = options.warm_up + options.steps;
   return run_group(
       job,
-      [&](comm::Group& group) {
-        const StepBench bench = bench_group(job, options, group);
+      [&](comm::Group& group, const Parting& parting) {
+        const StepBench bench = bench_group(job, options, group, parting);
         if (group.rank() == 0) log::info("{}", json ? document(bench) : table(bench));
         return 0;
       },

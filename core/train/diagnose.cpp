@@ -48,6 +48,7 @@ std::string diagnose(comm::Group& group, const Job& job, const Plan& plan, std::
     model.backward(loss, [](Range) {});
     compute.copy(host.span<std::byte>(), memory.span<std::byte>());
     compute.synchronize();
+    device->throw_fault();
     const auto values = std::span<const float>(host.span<float>());
     if (!std::isfinite(sum)) culprit = fmt::format("loss sum ({})", sum);
     if (culprit.empty()) culprit = first_bad(layout.parameters, values.first(layout.parameter_elements), "gradient of");

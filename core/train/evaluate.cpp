@@ -9,12 +9,14 @@
 #include "core/train/resume.h"
 #include "core/train/run.h"
 #include "core/train/session.h"
+#include "core/train/status.h"
 
 namespace trireme::train {
 
 namespace {
 
-int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool json, comm::Group& group) {
+int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool json, comm::Group& group,
+                   const Parting& parting) {
   if (job.data.eval.empty()) throw AlikeError(ExitCode::usage, "eval: the job has no [data] eval");
   const LoadedModel loaded = load_for_use(group, job, wanted);
   const auto& manifest = loaded.manifest;
@@ -25,10 +27,12 @@ int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool jso
   });
   device::StepBlockRing block(loaded.device.device);
   const EvalPlan eval = make_eval_plan(job, plan, loaded.data->samples());
-  Evaluator evaluator(group, eval, plan.same_world, *loaded.model, block, loaded.device.device->compute_stream(),
-                      loaded.device.device);
+  Evaluator evaluator(group, eval, plan.same_world, *loaded.model, block, static_cast<std::uint64_t>(job.train.seed),
+                      loaded.device.device->compute_stream(), loaded.device.device);
   const auto feed = open_feed(job, loaded.data, {false, eval.rows}, eval.sequence(), loaded.device.device);
-  const auto result = evaluator.run(*feed, manifest.scalars.step, [] { return !launch::stop_requested(); });
+  Status status(group);  // a stop is agreed on: all ranks end after the same round
+  const auto between = [&] { return status.exchange({launch::stop_requested() ? 1u : 0u, 0, 0, 0}).stop == 0; };
+  const auto result = parting.guard([&] { return evaluator.run(*feed, manifest.scalars.step, between); });
   if (!result) throw AlikeError(ExitCode::stopped, "eval: stopped before its end");
   if (group.rank() != 0) return 0;
   const auto names = loaded.model->metric_names();
@@ -53,7 +57,8 @@ int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool jso
 int evaluate(const Job& job, const std::filesystem::path& checkpoint, bool json) {
   launch::catch_stop_requests();
   return run_group(
-      job, [&](comm::Group& group) { return evaluate_group(job, checkpoint, json, group); },
+      job,
+      [&](comm::Group& group, const Parting& parting) { return evaluate_group(job, checkpoint, json, group, parting); },
       [](ExitCode, const std::string&) {});
 }
 

@@ -26,7 +26,8 @@ struct Evaluation {
 class Evaluator {
  public:
   Evaluator(comm::Group group, const EvalPlan& plan, bool same_world, plugin::Model& model,
-            device::StepBlockRing& block, device::Stream compute, std::shared_ptr<device::Device> device);
+            device::StepBlockRing& block, std::uint64_t seed, device::Stream compute,
+            std::shared_ptr<device::Device> device);
 
   // Rounds over a feed of plan.sequence(). `between` runs after each round on all ranks; false ends it: none is returned.
   [[nodiscard]] std::optional<Evaluation> run(io::Feed& feed, std::uint64_t step, const std::function<bool()>& between);
@@ -36,7 +37,9 @@ class Evaluator {
   EvalPlan plan_;
   plugin::Model& model_;
   device::StepBlockRing& block_;
+  std::uint64_t seed_;
   device::Stream compute_;
+  std::shared_ptr<device::Device> device_;
   ScalarSync scalars_;
   device::PinnedBuffer host_;
   std::vector<tensor::Tensor> fields_;

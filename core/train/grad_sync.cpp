@@ -2,18 +2,12 @@
 #include "core/train/grad_sync.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/base/error.h"
 #include "core/base/fault.h"
+#include "core/device/doorbell.h"
 
 namespace trireme::train {
-
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 GradSync::GradSync(comm::Group group, const Plan& plan, const plugin::Layout& layout, std::size_t metrics,
                    std::uint64_t bucket_bytes, std::shared_ptr<device::Device> device)
@@ -44,7 +38,7 @@ GradSync::GradSync(comm::Group group, const Plan& plan, const plugin::Layout& la
   };
   cut({0, layout.decayed_elements});
   cut({layout.decayed_elements, layout.parameter_elements});
-  if (layout.buffer_elements > 0) buckets_.push_back({{layout.parameter_elements, elements_}, 0, 0, {}});
+  cut({layout.parameter_elements, elements_});
 
   for (const plugin::Parameter& parameter : layout.parameters) pieces_.push_back({parameter.range, 0});
   std::sort(pieces_.begin(), pieces_.end(),
@@ -106,7 +100,7 @@ void GradSync::ready(Range range) {
 }
 
 void GradSync::leave_full() {
-  // The buffers' bucket has no announced elements; it leaves in end().
+  // The buffers' buckets have no announced elements; they leave in end().
   while (left_ < buckets_.size() && buckets_[left_].missing == 0 && buckets_[left_].range.begin < parameter_elements_) {
     leave(buckets_[left_++]);
     fault::point("between_buckets");
@@ -151,7 +145,7 @@ void GradSync::end() {
   }
   if (local_ + 1 == plan_.locals) {
     leave_full();
-    if (left_ < buckets_.size()) leave(buckets_[left_++]);
+    while (left_ < buckets_.size()) leave(buckets_[left_++]);
     return;
   }
   carry_.fold(arena_, [&](std::uint32_t into, std::uint32_t other) {
@@ -161,9 +155,9 @@ void GradSync::end() {
 }
 
 optim::Reduced GradSync::wait(device::Stream& compute, double n) {
-  const double start = now();
+  const double start = device::seconds_now();
   compute.wait(buckets_.back().done);  // the stream runs in order: all earlier buckets and the scalars are done
-  waited_ += now() - start;
+  waited_ += device::seconds_now() - start;
   const std::uint32_t sum = chain_.back();
   const Range parameters{0, parameter_elements_}, buffers{parameter_elements_, elements_};
   return {arena(sum, parameters),

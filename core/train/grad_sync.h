@@ -34,7 +34,7 @@ class GradSync {
 
   [[nodiscard]] std::span<const double> scalar_sums() const { return scalars_.sums(); }
   [[nodiscard]] double waited() const { return waited_; }  // seconds, all in all
-  // When bucket i of this step was handed to the communication stream's tree (tests of overlap).
+  // Done once bucket i of this step is reduced (tests of overlap).
   [[nodiscard]] const device::Event& bucket_done(std::size_t i) const { return buckets_[i].done; }
   [[nodiscard]] std::size_t buckets() const { return buckets_.size(); }
 

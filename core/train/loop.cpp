@@ -6,9 +6,11 @@
 #include <sstream>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "core/base/fault.h"
 #include "core/base/log.h"
+#include "core/device/doorbell.h"
 #include "core/launch/stop.h"
 #include "core/train/alike.h"
 #include "core/train/diagnose.h"
@@ -17,8 +19,6 @@
 namespace trireme::train {
 
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // The last evaluation stays with the run: "step samples loss metric…", exact.
 void put_evaluation(const Evaluation& evaluation, std::uint64_t step, std::map<std::string, std::string>& values) {
@@ -47,6 +47,7 @@ io::SaverOptions saver_options(const LoopParts& parts) {
   options.world_size = parts.group.size();
   options.attempt = parts.folder.attempt();
   options.keep_last = parts.job.checkpoint.keep_last;
+  options.check = [&folder = parts.folder] { folder.check_owner(); };
   return options;
 }
 
@@ -58,6 +59,7 @@ io::RecorderOptions recorder_options(const LoopParts& parts) {
   options.total_steps = parts.plan.total_steps;
   options.batch = parts.plan.batch;
   options.writes = parts.group.rank() == 0;
+  options.check = [&folder = parts.folder] { folder.check_owner(); };
   return options;
 }
 
@@ -76,20 +78,23 @@ Loop::Loop(const LoopParts& parts)
   if (parts_.eval_data)
     evaluator_ = std::make_unique<Evaluator>(
         parts_.group, make_eval_plan(parts_.job, parts_.plan, parts_.eval_data->samples()), parts_.plan.same_world,
-        parts_.model, parts_.block, parts_.device->compute_stream(), parts_.device);
+        parts_.model, parts_.block, static_cast<std::uint64_t>(parts_.job.train.seed), parts_.device->compute_stream(),
+        parts_.device);
 }
 
 void Loop::begin(const std::optional<io::Manifest>& manifest) {
-  started_ = now();
+  started_ = device::seconds_now();
   bool evaluate_first = false;
   if (manifest) {
     device::Stream compute = parts_.device->compute_stream();
-    parts_.block.write(get_block(manifest->scalars.values), compute);
+    parts_.block.write(get_block(*manifest), compute);
     step_ = manifest->scalars.step;
-    evaluate_first = manifest->scalars.evaluation_due;
+    evaluate_first = manifest->scalars.evaluation_due && evaluator_ != nullptr;  // the job may have dropped [data] eval
     const auto& values = manifest->scalars.values;
-    best_ = {io::exact_double(values.at("best_value")), std::stoull(values.at("best_step"))};
+    best_ = {number_of(*manifest, "best_value"), integer_of(*manifest, "best_step")};
     std::tie(last_evaluation_, last_evaluated_) = get_evaluation(values);
+    if (last_evaluation_ && last_evaluation_->metrics.size() != parts_.model.metric_names().size())
+      last_evaluation_.reset();  // of a plugin that reported others
   }
   start_step_ = last_saved_ = step_;
   recorder_.cut_back(step_, evaluate_first);
@@ -100,14 +105,15 @@ void Loop::begin(const std::optional<io::Manifest>& manifest) {
 
 int Loop::run(const std::optional<io::Manifest>& manifest) {
   begin(manifest);
-  if (step_ == parts_.plan.total_steps && parts_.group.rank() == 0)
-    log::info("nothing to do: all {} steps of this job are done; choose another --run-dir to train anew", step_);
+  evaluating_ = 0;
+  if (step_ >= parts_.plan.total_steps && parts_.group.rank() == 0)
+    log::info("all {} steps of this job are done; choose another --run-dir to train anew", step_);
   while (step_ < parts_.plan.total_steps && !stop_) {
-    const double start = now();
+    const double start = device::seconds_now();
     parts_.group.progress(step_, "step");
     step_page_.run(step_, *feed_);
     if (step_ == start_step_) {
-      first_step_seconds_ = now() - started_;
+      first_step_seconds_ = device::seconds_now() - started_;
       fault::point("first_step");
     }
     ++step_;
@@ -118,26 +124,30 @@ int Loop::run(const std::optional<io::Manifest>& manifest) {
     if (every > 0 && step_ % static_cast<std::uint64_t>(every) == 0) save_due_ = true;
     if (evaluation_due(step_)) evaluate();
     if (save_due_ && pending_save_ == 0) save();
-    times_.seconds = now() - start;
-    status_.post(mine(times_.seconds));
+    times_.seconds += device::seconds_now() - start - evaluating_;
+    evaluating_ = 0;
+    status_.post(mine());
   }
   report(0);
   if (status_.pending() > 0) act(status_.fetch());
   settle();
-  if (last_saved_ != step_) save();
+  if (last_saved_ != step_ || unsaved_evaluation_) save();
   settle();
   summarise();
-  const bool done = step_ == parts_.plan.total_steps;
-  if (!done && parts_.group.rank() == 0)
+  const bool trained = step_ >= parts_.plan.total_steps;
+  const bool done = trained && !(stop_ && evaluation_due(step_) && last_evaluated_ != step_);
+  if (!done && trained && parts_.group.rank() == 0)
+    log::info("stopped in the evaluation after the last step, {}; the same command goes on with it", step_);
+  else if (!done && parts_.group.rank() == 0)
     log::info("stopped after step {} of {}, saved; go on with the same command", step_, parts_.plan.total_steps);
   return static_cast<int>(done ? ExitCode::done : ExitCode::stopped);
 }
 
 void Loop::report(std::size_t keep) {
-  // Waits of the step that just ended; the record itself may be of the step before.
-  times_.data_wait = feed_->waited() - waited_before_;
-  times_.comm_wait = sync_.waited() + status_.waited() - comm_before_;
-  times_.save_stall = saver_.stalled() - stalled_before_;
+  // Waits up to now go to the next record, which may be of the step before.
+  times_.data_wait += feed_->waited() - waited_before_;
+  times_.comm_wait += sync_.waited() + status_.waited() - comm_before_;
+  times_.save_stall += saver_.stalled() - stalled_before_;
   waited_before_ = feed_->waited();
   comm_before_ = sync_.waited() + status_.waited();
   stalled_before_ = saver_.stalled();
@@ -160,14 +170,15 @@ void Loop::report(std::size_t keep) {
     record.grad_norm = report->grad_norm;
     record.skipped = report->weight == 0;
     record.metrics = report->metrics;
-    recorder_.step(record, times_);
+    recorder_.step(record, std::exchange(times_, {}));
   }
 }
 
-HostWords Loop::mine(double step_seconds) const {
+HostWords Loop::mine() {
+  const std::uint64_t moved_before = std::exchange(moved_, saver_.moved());
   // Only rank 0 knows what is committed; the others note a commit when they are told that it may begin.
   return {launch::stop_requested() ? 1u : 0u, saver_.written(), parts_.group.rank() == 0 ? saver_.committed() : 0,
-          static_cast<std::uint64_t>(step_seconds * 1e6)};
+          moved_ != moved_before ? 1u : 0u};
 }
 
 void Loop::act(const HostWords& words) {
@@ -192,12 +203,15 @@ void Loop::evaluate() {
   const EvalPlan plan = make_eval_plan(parts_.job, parts_.plan, parts_.eval_data->samples());
   const auto feed = open_feed(parts_.job, parts_.eval_data, {false, plan.rows}, plan.sequence(), parts_.device);
   const auto between = [this] {
-    act(status_.exchange(mine(0)));
+    act(status_.exchange(mine()));
     return !stop_;
   };
+  const double start = device::seconds_now();
   const auto evaluation = evaluator_->run(*feed, step_, between);
+  evaluating_ += device::seconds_now() - start;
   if (!evaluation) return;  // stopped: the checkpoint says that an evaluation is due
   last_evaluated_ = step_;
+  unsaved_evaluation_ = true;
   last_evaluation_ = evaluation;
   recorder_.evaluation(step_, evaluation->loss, evaluation->metrics, evaluation->samples, evaluation->seconds);
   const auto names = parts_.model.metric_names();
@@ -219,7 +233,7 @@ void Loop::evaluate() {
 }
 
 void Loop::save() {
-  save_due_ = false;
+  save_due_ = unsaved_evaluation_ = false;
   report(0);  // a diverged step is known before anything is written, and its lines are in metrics.jsonl
   parts_.folder.check_owner();
   io::Scalars scalars;
@@ -243,9 +257,12 @@ void Loop::save() {
 }
 
 void Loop::settle() {
+  std::uint64_t moves = 0;  // a save may take longer than train.watchdog_s; one that stands still is a hang
   while (pending_save_ != 0) {
-    parts_.group.progress(step_, "checkpoint");
-    act(status_.exchange(mine(0)));
+    parts_.group.progress(step_, "checkpoint", moves);
+    const HostWords words = status_.exchange(mine());
+    moves += words.moving;
+    act(words);
     if (pending_save_ != 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
@@ -262,7 +279,7 @@ void Loop::summarise() {
   summary.set("samples_per_second", totals.samples_per_second);
   summary.set("first_step_seconds", first_step_seconds_);
   summary.set("train_seconds", totals.seconds);
-  summary.set("run_seconds", now() - started_);
+  summary.set("run_seconds", device::seconds_now() - started_);
   summary.set("data_wait_share", share(totals.data_wait));
   summary.set("comm_wait_share", share(totals.comm_wait));
   summary.set("save_stall_share", share(totals.save_stall));

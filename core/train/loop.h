@@ -51,7 +51,7 @@ class Loop {
   void begin(const std::optional<io::Manifest>& manifest);
   void report(std::size_t keep);     // records finished steps; keep: how many may stay under way
   void act(const HostWords& words);  // commit and stop, as agreed
-  [[nodiscard]] HostWords mine(double step_seconds) const;
+  [[nodiscard]] HostWords mine();
   [[nodiscard]] bool evaluation_due(std::uint64_t done) const;
   void evaluate();  // at the boundary after step_ steps
   void save();
@@ -72,12 +72,15 @@ class Loop {
   std::uint64_t start_step_ = 0;
   std::uint64_t pending_save_ = 0;  // step of the save that is not committed yet
   std::uint64_t last_saved_ = 0;
+  std::uint64_t moved_ = 0;          // the writer's blocks, as last told
+  bool unsaved_evaluation_ = false;  // its values are in no checkpoint yet
   bool save_due_ = false, stop_ = false, best_is_new_ = false;
   Best best_;
   std::optional<Evaluation> last_evaluation_;
   std::uint64_t last_evaluated_ = ~std::uint64_t{0};
   double started_ = 0, first_step_seconds_ = 0, stalled_before_ = 0, waited_before_ = 0, comm_before_ = 0;
-  io::StepTimes times_;
+  double evaluating_ = 0;  // of the step under way
+  io::StepTimes times_;    // not yet recorded
 };
 
 }  // namespace trireme::train

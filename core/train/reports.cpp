@@ -7,9 +7,9 @@
 namespace trireme::train {
 
 Reports::Reports(std::size_t metrics, std::shared_ptr<device::Device> device)
-    : sums_(2 + 2 * metrics), norm_(device, sizeof(double)), metrics_(metrics) {
+    : device_(std::move(device)), sums_(2 + 2 * metrics), norm_(device_, sizeof(double)), metrics_(metrics) {
   for (Slot& slot : slots_)
-    slot.memory = device::PinnedBuffer(device, (sums_ + 1) * sizeof(double) + sizeof(device::StepBlock));
+    slot.memory = device::PinnedBuffer(device_, (sums_ + 1) * sizeof(double) + sizeof(device::StepBlock));
 }
 
 void Reports::stage(std::uint64_t step, std::span<const double> sums, const device::StepBlock* block,
@@ -28,6 +28,7 @@ std::optional<Report> Reports::fetch(std::size_t keep) {
   if (staged_ - fetched_ <= keep) return std::nullopt;
   Slot& slot = slots_[fetched_++ % slots_.size()];
   slot.done.synchronize();
+  device_->throw_fault();
   const std::span<const double> sums = slot.memory.span<double>().first(sums_);
   device::StepBlock block;
   std::memcpy(&block, slot.memory.span<std::byte>().last(sizeof block).data(), sizeof block);

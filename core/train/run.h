@@ -20,7 +20,7 @@ struct Resume {
 // Evaluates a checkpoint (default: the best, else the newest of the run directory) on [data] eval; prints metrics; with
 // `json` as one document.
 [[nodiscard]] int evaluate(const Job& job, const std::filesystem::path& checkpoint, bool json);
-// Runs predict over [data] eval (or `inputs`) and writes one HDF5 file with a dataset for each output.
+// Runs predict over [data] eval and writes one HDF5 file with a dataset for each output.
 [[nodiscard]] int predict(const Job& job, const std::filesystem::path& checkpoint, const std::filesystem::path& output);
 
 }  // namespace trireme::train

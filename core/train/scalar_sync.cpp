@@ -11,6 +11,7 @@ ScalarSync::ScalarSync(comm::Group group, std::uint32_t locals, std::size_t metr
       count_(2 + 2 * metrics),
       same_world_(same_world),
       memory_(device, carry_.arenas() * count_ * sizeof(double)),
+      zeros_(device, count_ * sizeof(double)),
       sums_(arena(0)) {}
 
 std::span<double> ScalarSync::arena(std::uint32_t index) const {
@@ -32,10 +33,7 @@ void ScalarSync::add(plugin::Model& model, const plugin::Loss& loss, bool last, 
 void ScalarSync::add_nothing(bool last, device::Stream& compute) {
   const std::uint32_t taken = carry_.take();
   const std::span<double> into = arena(taken);
-  // 0 × whatever was there would keep a NaN: subtracting nothing from nothing needs a true fill.
-  compute.run([into] {
-    for (double& value : into) value = 0;
-  });
+  compute.copy(std::as_writable_bytes(into), zeros_.span<const std::byte>());
   finish(taken, last, compute);
 }
 

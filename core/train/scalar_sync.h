@@ -37,6 +37,7 @@ class ScalarSync {
   std::size_t count_;
   bool same_world_;
   device::Buffer memory_;
+  device::Buffer zeros_;  // as long as the sums
   std::span<double> sums_;
   device::Event done_;
 };

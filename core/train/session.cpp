@@ -2,45 +2,72 @@
 #include "core/train/session.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <new>
 
 #include "core/backend/cpu/cpu.h"
+#include "core/backend/cuda/cuda.h"
 #include "core/base/log.h"
 #include "core/base/threads.h"
 #include "core/base/version.h"
 #include "core/comm/bootstrap.h"
+#include "core/comm/nccl/make_group.h"
+#include "core/device/module.h"
 #include "core/train/alike.h"
 
 namespace trireme::train {
 
-DeviceChoice choose_device(const Job& job, const comm::Group& group) {
-  const auto cpu = [] {
-    auto device = device::make_cpu();
-    return DeviceChoice{device, &backend::cpu_backend(), device->name() + ", " + backend::cpu_description()};
-  };
-  if (job.device == "cpu") return cpu();
-  std::shared_ptr<device::Device> cuda;
-  try {
-    cuda = device::make_cuda(group.local_rank());
-  } catch (const Error& error) {
-    if (job.device == "cuda") throw;
-    log::debug("device = \"auto\": {}", error.what());
-    return cpu();
+namespace {
+
+DeviceChoice the_cpu(const Job& job) {
+  if (job.precision != "fp32")
+    throw AlikeError(
+        ExitCode::usage,
+        fmt::format("precision = \"{}\" is a format of CUDA devices, and this run is on the CPU; set precision = "
+                    "\"fp32\", or device = \"cuda\" to see why there is none",
+                    job.precision));
+  auto device = device::make_cpu();
+  return {device, &backend::cpu_backend(), device->name() + ", " + backend::cpu_description()};
+}
+
+DeviceChoice the_cuda(const Job& job, const comm::Group& group) {
+  auto device = device::make_cuda(group.local_rank());
+  const auto backend = reinterpret_cast<backend::GetCudaBackend>(device::cuda_symbol(backend::cuda_backend_symbol));
+  const auto words = reinterpret_cast<backend::DescribeCuda>(device::cuda_symbol(backend::cuda_description_symbol));
+  return {device, backend(job.precision == "tf32"), device->name() + ", " + words()};
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const Job& job, comm::Group& group) {
+  if (job.device == "cpu") return the_cpu(job);
+  DeviceChoice cuda;
+  if (job.device == "cuda") {
+    on_all_ranks(group, [&] { cuda = the_cuda(job, group); });
+    return cuda;
   }
-  const std::string lacks = "the CUDA module lacks the ops of this model";
-  if (job.device == "cuda")
-    fail(ExitCode::usage, "device = \"cuda\": {} was found, but {}; set device = \"cpu\" or \"auto\"", cuda->name(),
-         lacks);
-  log::info("device: {} was found, but {}: training on the CPU", cuda->name(), lacks);
-  return cpu();
+  std::string why;
+  try {
+    cuda = the_cuda(job, group);
+  } catch (const Error& error) {
+    why = error.what();
+    log::debug("device = \"auto\": {}", why);
+  }
+  const std::vector<std::string> all = group.all_gather_now(why);
+  const auto without = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
+  if (without == all.end()) return cuda;
+  if (group.rank() == 0 && std::any_of(all.begin(), all.end(), [](const std::string& text) { return text.empty(); }))
+    log::info("device = \"auto\": rank {} has no CUDA device, so all ranks take the CPU: {}", without - all.begin(),
+              *without);
+  return the_cpu(job);
 }
 
 std::int64_t settle_threads(const Job& job, const comm::Group& group, std::int64_t recorded) {
   std::int64_t threads = job.train.threads;
   if (threads == 0) threads = recorded;
   if (threads == 0) threads = std::max(1, usable_cores() / group.local_size());
-  ThreadBudget budget;
-  budget.compute = static_cast<int>(threads);
-  apply(budget);
+  set_compute_threads(static_cast<int>(threads));
   return threads;
 }
 
@@ -74,15 +101,36 @@ std::unique_ptr<io::Feed> open_feed(const Job& job, std::shared_ptr<const io::Da
                                     std::move(sequence), options, std::move(device));
 }
 
-std::unique_ptr<plugin::Model> open_model(comm::Group& group, const Job& job, const DeviceChoice& device,
+std::unique_ptr<plugin::Model> open_model(comm::Group& group, const Job& job, DeviceChoice& device,
                                           std::span<const Field> fields, std::int64_t rows) {
   std::unique_ptr<plugin::Model> model;
-  on_all_ranks(group, [&] {
+  std::string missing;
+  const auto open = [&] {
     auto library = plugin::Library::load(job.plugin, job.plugin_trust);
     model = std::make_unique<plugin::Model>(std::move(library), *device.backend, device.device, job.model, fields,
                                             static_cast<std::uint64_t>(job.train.seed));
-    model->shape_pass(rows);
-  });
+    try {
+      model->shape_pass(rows);
+    } catch (const Error&) {
+      missing = model->tape().missing_op();
+      if (missing.empty() || device.device->kind() == device::Kind::cpu) throw;
+    }
+  };
+  on_all_ranks(group, open);  // one plugin for all: all ranks miss the same op
+  if (!missing.empty()) {
+    const std::string lacks =
+        fmt::format("{} was found, but the CUDA backend lacks op '{}' of this model", device.device->name(), missing);
+    if (job.device == "cuda")
+      throw AlikeError(ExitCode::usage, fmt::format("device = \"cuda\": {}; set device = \"cpu\" or \"auto\"", lacks));
+    if (group.rank() == 0) log::info("device: {}: training on the CPU", lacks);
+    model.reset();
+    device = the_cpu(job);
+    on_all_ranks(group, open);
+  }
+  if (device.device->kind() == device::Kind::cuda) {
+    const auto make = reinterpret_cast<comm::MakeGroup>(device::cuda_symbol(comm::make_group_symbol));
+    group = comm::Group(make(group.impl(), device.device));
+  }
   return model;
 }
 
@@ -111,46 +159,54 @@ Surroundings surroundings(const plugin::Model& model, const DeviceChoice& device
   return found;
 }
 
-int run_group(const Job& job, const std::function<int(comm::Group&)>& body,
-              const std::function<void(ExitCode, const std::string&)>& on_error) {
+void Parting::note(ExitCode code, const std::string& text) const {
+  if (group_.rank() != 0) return;
+  try {
+    on_error_(code, text);
+  } catch (const std::exception& error) {
+    log::error("while writing the summary: {}", error.what());
+  }
+}
+
+void Parting::leave(const std::exception_ptr& error) const {
+  ExitCode code = ExitCode::internal;
+  std::string text = "an exception that is no std::exception";
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    code = known.code();
+    text = known.what();
+  } catch (const std::bad_alloc&) {
+    text = "out of memory on the host: use a smaller batch, model or data.memory_mib";
+  } catch (const std::exception& other) {
+    text = other.what();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the text says it
+  }
+  log::error("{}", text);
+  note(code, text);
+  log::flush();
+  group_.abort(static_cast<int>(code), text);  // tells all ranks; does not return to a run that goes on
+  std::_Exit(static_cast<int>(code));
+}
+
+int run_group(const Job& job, const std::function<int(comm::Group&, const Parting&)>& body,
+              const Parting::OnError& on_error) {
   comm::Options options;
   options.watchdog_s = job.train.watchdog_s;
   comm::Group group = comm::connect(options);
   log::set_rank(group.rank(), group.size());
-  const auto note = [&](ExitCode code, const std::string& text) {
-    if (group.rank() != 0) return;
-    try {
-      on_error(code, text);
-    } catch (const std::exception& error) {
-      log::error("while writing the summary: {}", error.what());
-    }
-  };
-  const auto part = [&](ExitCode code, const std::string& text) {
-    log::error("{}", text);
-    note(code, text);
-    log::flush();
-    group.abort(static_cast<int>(code), text);  // tells all ranks; does not return to a run that goes on
-    std::_Exit(static_cast<int>(code));
-  };
+  const Parting parting(group, on_error);
+  int code = 0;
   try {
-    const int code = body(group);
-    log::flush();
-    group.finish();
-    return code;
+    code = parting.guard([&] { return body(group, parting); });
   } catch (const AlikeError& error) {
     if (group.rank() == 0) log::error("{}", error.what());
-    note(error.code(), error.what());
-    log::flush();
-    group.finish();
-    return static_cast<int>(error.code());
-  } catch (const Error& error) {
-    part(error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    part(ExitCode::internal, "out of memory on the host: use a smaller batch, model or data.memory_mib");
-  } catch (const std::exception& error) {
-    part(ExitCode::internal, error.what());
+    parting.note(error.code(), error.what());
+    code = static_cast<int>(error.code());
   }
-  return static_cast<int>(ExitCode::internal);
+  log::flush();
+  if (!group.finish()) std::_Exit(code);
+  return code;
 }
 
 }  // namespace trireme::train

@@ -12,7 +12,7 @@ void Status::post(const HostWords& mine) {
   slot.words = {};
   slot.words.max[0] = mine.stop;
   slot.words.max[1] = mine.committed;
-  slot.words.max[2] = mine.step_us;
+  slot.words.max[2] = mine.moving;
   slot.words.min[0] = mine.written;
   slot.done = group_.agree(slot.words);
 }

@@ -13,7 +13,7 @@ struct HostWords {
   std::uint64_t stop = 0;       // maximum: some rank was asked to stop
   std::uint64_t written = 0;    // minimum: last step whose slice every rank has durable
   std::uint64_t committed = 0;  // maximum: last committed step (rank 0 knows)
-  std::uint64_t step_us = 0;    // maximum: the slowest rank's step
+  std::uint64_t moving = 0;     // maximum: some rank's writer got on since its last words
 };
 
 class Status {

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view step_prefix = "step-", attempt_prefix = ".step-", trash_prefix = ".trash-";
+constexpr std::string_view step_prefix = "step-", attempt_prefix = ".step-", trash_prefix = ".trash-",
+                           aside_prefix = "set-aside-";
 
 // Names of the folders inside `folder`; none where it is not there.
 std::vector<std::string> folders_in(const fs::path& folder) {
@@ -59,12 +60,15 @@ std::vector<StepName> committed_in(const fs::path& folder) {
   return steps;
 }
 
-bool is_best(const fs::path& checkpoint) {
+enum class Best { no, yes, unknown };
+
+// A damaged one is no best; one that cannot be read now (a network file system that hiccups, no descriptor left) may be.
+Best is_best(const fs::path& checkpoint) {
   try {
-    return read_manifest(checkpoint).best;
+    return read_manifest(checkpoint).best ? Best::yes : Best::no;
   } catch (const Error& failure) {
     log::warn("retention: {}", failure.what());
-    return false;
+    return failure.code() == ExitCode::data ? Best::no : Best::unknown;
   }
 }
 
@@ -100,7 +104,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   return checkpoints;
 }
 
-void apply_retention(const fs::path& folder, std::int64_t keep_last, const std::string& attempt) {
+void apply_retention(const fs::path& folder, std::int64_t keep_last, const std::string& attempt,
+                     const StepName& committed) {
   std::int64_t kept = 0;
   bool best_kept = false;
   std::optional<std::uint64_t> previous;
@@ -108,9 +113,9 @@ void apply_retention(const fs::path& folder, std::int64_t keep_last, const std::
     const fs::path checkpoint = folder / text_of(name);
     const bool superseded = previous == name.step;
     previous = name.step;
-    const bool best = !superseded && !best_kept && is_best(checkpoint);
-    best_kept = best_kept || best;
-    if (!superseded && (kept < keep_last || best)) {
+    const Best best = superseded || best_kept ? Best::no : is_best(checkpoint);
+    best_kept = best_kept || best == Best::yes;
+    if (name == committed || (!superseded && (kept < keep_last || best != Best::no))) {
       ++kept;
       continue;
     }
@@ -120,13 +125,31 @@ void apply_retention(const fs::path& folder, std::int64_t keep_last, const std::
   }
 }
 
+std::uint64_t step_of(const fs::path& checkpoint) {
+  const auto name = parse_step_name(checkpoint.filename().string());
+  return name ? name->step : 0;
+}
+
+std::vector<std::string> list_set_aside(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const std::string& name : folders_in(folder)) {
+    if (name.starts_with(aside_prefix)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 void set_aside(const fs::path& checkpoint, const std::string& why) {
   const fs::path folder = checkpoint.parent_path();
-  const std::string name = "set-aside-" + checkpoint.filename().string();
+  const std::string name = fmt::format("{}{}", aside_prefix, checkpoint.filename().string());
   fs::path to = folder / name;
   std::error_code error;
   for (int i = 2; fs::exists(to, error); ++i) to = folder / fmt::format("{}.{}", name, i);
-  replace_file(checkpoint / "why.txt", why + "\n");
+  try {
+    replace_file(checkpoint / "why.txt", why + "\n");
+  } catch (const Error& failure) {  // a full disk: the name says enough
+    log::warn("{}", failure.what());
+  }
   durable_rename(checkpoint, to);
 }
 

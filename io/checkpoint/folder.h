@@ -5,10 +5,14 @@
 #include <filesystem>
 #include <string>
 
+#include "io/checkpoint/format.h"
+
 namespace trireme::io {
 
-// Keeps the `keep_last` newest steps and the newest one marked best; of a step saved twice, its newest revision. The
-// others are renamed to .trash-… (durably, so that a half deleted one is never listed), then deleted.
-void apply_retention(const std::filesystem::path& folder, std::int64_t keep_last, const std::string& attempt);
+// Keeps `committed` (just now), the `keep_last` newest steps and the newest one marked best; of a step saved twice, its
+// newest revision. One whose manifest cannot be read at the moment may be the best: it stays. The others are renamed to
+// .trash-… (durably, so that a half deleted one is never listed), then deleted.
+void apply_retention(const std::filesystem::path& folder, std::int64_t keep_last, const std::string& attempt,
+                     const StepName& committed);
 
 }  // namespace trireme::io

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -18,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/rank.h"
 
 namespace trireme::io {
 namespace {
@@ -66,8 +66,7 @@ std::optional<Process> process_of(std::int64_t pid) {
 Holder this_process(const std::string& attempt) {
   static std::atomic<int> count{0};
   Holder holder;
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) holder.host = name.data();
+  holder.host = host_name();
   holder.boot = boot_text();
   holder.pid = ::getpid();
   if (const auto process = process_of(holder.pid)) holder.started = process->started;

@@ -8,17 +8,18 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
-#include <unistd.h>
-#include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/rank.h"
 #include "core/base/threads.h"
 #include "io/checkpoint/holder.h"
 
@@ -37,8 +38,10 @@ class LockFile {
     const auto until = Clock::now() + patience;
     while (::flock(file_.fd(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) {
-        log::warn("{}: this file system has no locks ({}); don't start a run twice at the same moment", path.string(),
-                  errno);
+        static std::atomic<bool> said{false};  // a lease is renewed for weeks
+        if (!said.exchange(true))
+          log::warn("{}: this file system has no locks ({}); don't start a run twice at the same moment", path.string(),
+                    std::generic_category().message(errno));
         return;
       }
       if (errno != EINTR && errno != EWOULDBLOCK) fail_errno(errno, path.string() + ": cannot be locked");
@@ -53,11 +56,6 @@ class LockFile {
  private:
   File file_;  // closing it unlocks
 };
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
-}
 
 fs::path token_of(const fs::path& run_directory) { return run_directory / "attempt.token"; }
 

@@ -18,10 +18,11 @@ class Lease {
  public:
   // Rank 0. Takes over at once a dead pid of the same host or the same Slurm job restarted; else watches for 30 s by its
   // own clock (never by time stamps) and takes over what was not renewed; otherwise Error(usage) that names the holder.
-  // Takes with O_EXCL semantics under a lock file so that two takers cannot both win.
+  // Takes under flock on lease.lock, so that of two takers one wins; where the file system has no locks, which is warned
+  // of, two that start at the same instant can both win, until the first of them renews or checks.
   Lease(const std::filesystem::path& run_directory, const std::string& attempt, const LeaseTimes& times = {});
   ~Lease();  // gives it back
-  // Throws Error(io) once the lease was lost to another owner.
+  // Throws Error(io) once the lease was lost to another owner. Any thread.
   void check() const;
 
  private:

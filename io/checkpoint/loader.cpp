@@ -44,31 +44,36 @@ void compare_entries(const Manifest::Arena& saved, const ArenaState& here, std::
 
 }  // namespace
 
-std::vector<std::string> differences(const Manifest& manifest, std::span<const ArenaState> arenas,
-                                     const std::map<std::string, std::string>& identity) {
+std::vector<std::string> tensor_differences(const Manifest& manifest, std::span<const ArenaState> arenas) {
   std::vector<std::string> lines;
-  const auto named = [](const std::string& name) { return [&name](const auto& arena) { return arena.name == name; }; };
-  for (const Manifest::Arena& saved : manifest.arenas) {
-    const auto here = std::find_if(arenas.begin(), arenas.end(), named(saved.name));
-    if (here == arenas.end()) {
-      lines.push_back(
-          fmt::format("arena {}: {} tensors in the checkpoint, none here", saved.name, saved.entries.size()));
+  for (const ArenaState& here : arenas) {
+    const auto saved = std::find_if(manifest.arenas.begin(), manifest.arenas.end(),
+                                    [&](const auto& a) { return a.name == here.name; });
+    if (saved == manifest.arenas.end()) {
+      lines.push_back(fmt::format("arena {}: none in the checkpoint, {} tensors here", here.name, here.entries.size()));
       continue;
     }
     const std::size_t before = lines.size();
-    if (here->dtype != saved.dtype) {
-      lines.push_back(fmt::format("arena {}: {} in the checkpoint, {} here", saved.name, name_of(saved.dtype),
-                                  name_of(here->dtype)));
+    if (here.dtype != saved->dtype) {
+      lines.push_back(fmt::format("arena {}: {} in the checkpoint, {} here", saved->name, name_of(saved->dtype),
+                                  name_of(here.dtype)));
     }
-    compare_entries(saved, *here, lines);
-    if (lines.size() == before && here->elements() != saved.elements) {
-      lines.push_back(fmt::format("arena {}: {} elements in the checkpoint, {} here", saved.name, saved.elements,
-                                  here->elements()));
+    compare_entries(*saved, here, lines);
+    if (lines.size() == before && here.elements() != saved->elements) {
+      lines.push_back(fmt::format("arena {}: {} elements in the checkpoint, {} here", saved->name, saved->elements,
+                                  here.elements()));
     }
   }
-  for (const ArenaState& here : arenas) {
-    if (std::none_of(manifest.arenas.begin(), manifest.arenas.end(), named(here.name))) {
-      lines.push_back(fmt::format("arena {}: none in the checkpoint, {} tensors here", here.name, here.entries.size()));
+  return lines;
+}
+
+std::vector<std::string> differences(const Manifest& manifest, std::span<const ArenaState> arenas,
+                                     const std::map<std::string, std::string>& identity) {
+  std::vector<std::string> lines = tensor_differences(manifest, arenas);
+  for (const Manifest::Arena& saved : manifest.arenas) {
+    if (std::none_of(arenas.begin(), arenas.end(), [&](const auto& a) { return a.name == saved.name; })) {
+      lines.push_back(
+          fmt::format("arena {}: {} tensors in the checkpoint, none here", saved.name, saved.entries.size()));
     }
   }
   for (const auto& [key, value] : manifest.scalars.identity) {

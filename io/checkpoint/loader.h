@@ -40,14 +40,21 @@ struct Manifest {
 
 // Committed checkpoints in `folder` (checkpoints/), newest first; of a step saved twice the later save comes first.
 [[nodiscard]] std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
-// Throws Error(data) for a checksum or format fault (naming file and place), Error(io) for a failed read.
+// N of ".../step-N" or ".../step-N.rR"; 0 for another name.
+[[nodiscard]] std::uint64_t step_of(const std::filesystem::path& checkpoint);
+// Names of what set_aside() left in `folder`, in name order.
+[[nodiscard]] std::vector<std::string> list_set_aside(const std::filesystem::path& folder);
+// Throws Error(data) for a checksum or format fault (naming file and place), Error(usage) for the format of another
+// version, Error(io) for a failed read.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& checkpoint);
 // Differences that forbid a resume: arenas, tensors (name, shape) and identity keys; each line names key and both values.
 [[nodiscard]] std::vector<std::string> differences(const Manifest& manifest, std::span<const ArenaState> arenas,
                                                    const std::map<std::string, std::string>& identity);
+// Those of the arenas given alone: what a reader of some of them (evaluation) must have alike.
+[[nodiscard]] std::vector<std::string> tensor_differences(const Manifest& manifest, std::span<const ArenaState> arenas);
 // Reads share `index` of `count` of every arena into place (host memory), each block it touches checked.
 void load_share(const Manifest& manifest, std::span<const ArenaState> arenas, std::uint64_t index, std::uint64_t count);
-// Renames to checkpoints/set-aside-step-N…, with a note file of why.
+// Renames to checkpoints/set-aside-step-N…, with a note file of why where it can be written.
 void set_aside(const std::filesystem::path& checkpoint, const std::string& why);
 // Rank 0 at start, under the lease: removes dead attempts (.step-*) and trash.
 void sweep(const std::filesystem::path& folder);

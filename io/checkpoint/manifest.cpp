@@ -21,6 +21,7 @@ constexpr std::size_t largest_manifest = std::size_t{256} << 20;
 constexpr std::string_view head = "{\n  \"checksum\": \"";
 constexpr std::string_view neck = "\",";
 constexpr std::size_t digits = 16;
+constexpr std::uint64_t most_elements = std::uint64_t{1} << 56;  // of an arena: bytes and sums of them never wrap
 
 Json to_json(const Manifest::Arena& arena) {
   Json entries = Json::array();
@@ -44,6 +45,9 @@ Manifest::Arena arena_from(const Json& json) {
   if (!known) fail(ExitCode::data, "arena {} has the unknown type '{}'", arena.name, dtype);
   arena.dtype = *known;
   arena.elements = json.at("elements").get<std::uint64_t>();
+  if (arena.elements > most_elements) {
+    fail(ExitCode::data, "arena {} has {} elements; none has more than {}", arena.name, arena.elements, most_elements);
+  }
   for (const Json& entry : json.at("entries")) {
     const auto dims = entry.at("shape").get<std::vector<std::int64_t>>();
     arena.entries.push_back({entry.at("name").get<std::string>(), Shape(std::span(dims)),
@@ -61,6 +65,9 @@ Manifest::Arena arena_from(const Json& json) {
 // Extents inside the file, so that a reader need not ask again.
 void check_slice(const Manifest& manifest, std::uint64_t index) {
   const SliceFile& slice = manifest.slices[index];
+  if (const std::string name = slice_name(index, manifest.slices.size()); slice.file != name) {
+    fail(ExitCode::data, "slice {} is called '{}'; its name is {}", index, slice.file, name);
+  }
   const auto check = [&](const std::string& dataset, std::uint64_t bytes) {
     if (bytes == 0) return;
     const auto at = slice.offsets.find(dataset);
@@ -83,7 +90,9 @@ Manifest manifest_from(const Json& json) {
   Manifest manifest;
   manifest.format = json.at("format").get<int>();
   if (manifest.format != format_version) {
-    fail(ExitCode::data, "format {}; this program reads format {}", manifest.format, format_version);
+    // Sound, only not for us: not to be set aside.
+    fail(ExitCode::usage, "format {}; this program reads format {}: use the version that wrote it", manifest.format,
+         format_version);
   }
   Scalars& scalars = manifest.scalars;
   scalars.step = json.at("step").get<std::uint64_t>();
@@ -169,7 +178,8 @@ Manifest read_manifest(const std::filesystem::path& checkpoint) {
   } catch (const Json::exception& failure) {
     fail(ExitCode::data, "{}: {}", file.string(), failure.what());
   } catch (const Error& failure) {
-    throw Error(ExitCode::data, fmt::format("{}: {}", file.string(), failure.what()));
+    const ExitCode code = failure.code() == ExitCode::usage ? ExitCode::usage : ExitCode::data;
+    throw Error(code, fmt::format("{}: {}", file.string(), failure.what()));
   }
 }
 

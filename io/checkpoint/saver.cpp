@@ -68,7 +68,7 @@ struct Saver::State {
   std::optional<std::uint64_t> pending;  // compute thread's: a step not yet committed
   bool commit_asked = false;             // compute thread's: of the last snapshot
   double stalled = 0;
-  std::atomic<std::uint64_t> written{0}, committed{0};
+  std::atomic<std::uint64_t> written{0}, committed{0}, moved{0};
   mutable std::mutex mutex;  // guards error
   std::exception_ptr error;
   device::Stream writer;  // last: its thread ends before the rest goes
@@ -129,7 +129,8 @@ void Saver::State::write() {
                      staged[i].memory.span<const std::byte>().first(staged[i].bytes)});
   }
   write_slice(attempt_folder() / slice_name(rank, world), parts,
-              {{"step", std::to_string(manifest.scalars.step)}, {"slice", slice_name(rank, world)}});
+              {{"step", std::to_string(manifest.scalars.step)}, {"slice", slice_name(rank, world)}},
+              [this] { ++moved; });
   written.store(manifest.scalars.step);
 }
 
@@ -139,6 +140,7 @@ void Saver::State::commit() {
   for (std::uint64_t index = 0; index < world; ++index) {
     await_file(folder / slice_name(index, world));
     manifest.slices.push_back(describe_slice(folder, manifest.arenas, index, world));
+    ++moved;
   }
   fault::point("before_manifest");
   File file(folder / manifest_name, O_WRONLY | O_CREAT | O_EXCL);
@@ -153,10 +155,12 @@ void Saver::State::commit() {
     const auto there = parse_step_name(other.filename().string());
     if (there && there->step == name.step) name.revision = std::max(name.revision, there->revision + 1);
   }
+  if (options.check) options.check();
   durable_rename(folder, options.folder / text_of(name));  // the commit point
   fault::point("after_rename");
   committed.store(manifest.scalars.step);
-  apply_retention(options.folder, options.keep_last, options.attempt);
+  if (options.check) options.check();
+  apply_retention(options.folder, options.keep_last, options.attempt, name);
 }
 
 Saver::Saver(const SaverOptions& options, std::shared_ptr<device::Device> device) : state_(std::make_unique<State>()) {
@@ -169,10 +173,7 @@ Saver::Saver(const SaverOptions& options, std::shared_ptr<device::Device> device
   }
   s.options = options;
   s.device = std::move(device);
-  std::error_code error;
-  fs::create_directories(options.folder, error);
-  if (error) fail_errno(error.value(), options.folder.string() + ": cannot be created");
-  if (options.rank == 0) sync_folder(fs::absolute(options.folder).parent_path());
+  make_folders(options.folder);
   // Not the device's own kind of stream: writing is the host's work for seconds, on every device.
   s.writer = device::Stream(std::make_shared<device::ThreadStream>("trm-writer"));
 }
@@ -239,6 +240,8 @@ std::uint64_t Saver::committed() const {
   state_->rethrow();
   return state_->committed.load();
 }
+
+std::uint64_t Saver::moved() const { return state_->moved.load(); }
 
 bool Saver::busy() const {
   State& s = *state_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ struct SaverOptions {
   int rank = 0, world_size = 1;
   std::string attempt;         // unique for this start, the same on all ranks
   std::int64_t keep_last = 3;  // ≥ 2
+  // Rank 0's, asked on its writer thread right before a commit and before anything is deleted: throws where this run no
+  // longer owns the folder. May be empty.
+  std::function<void()> check = nullptr;
 };
 
 // All methods on the compute thread. The writer's errors are thrown by the next call (Error(io) with path).
@@ -39,7 +43,9 @@ class Saver {
   void commit(std::uint64_t step);
   [[nodiscard]] std::uint64_t committed() const;  // rank 0: last step committed here; others: as told by commit()
   [[nodiscard]] bool busy() const;                // a snapshot is not yet committed
-  void wait();                                    // until the writer is idle
+  // Blocks and files that the writer got through so far: rises while a save goes on, however slowly. Never throws.
+  [[nodiscard]] std::uint64_t moved() const;
+  void wait();  // until the writer is idle
   // Seconds that snapshot() held the compute thread, all in all.
   [[nodiscard]] double stalled() const;
 

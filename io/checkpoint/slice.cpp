@@ -22,6 +22,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "bulk bytes are written as they lie in memory");
 
+constexpr std::size_t blocks_a_flush = 256;
+
 std::uint64_t blocks_in(std::uint64_t bytes) { return (bytes + block_bytes - 1) / block_bytes; }
 
 std::string hex(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
@@ -59,7 +61,7 @@ std::uint64_t part_bytes(const Manifest::Arena& arena, std::uint64_t index, std:
 }  // namespace
 
 void write_slice(const std::filesystem::path& path, std::span<const SlicePart> parts,
-                 const std::map<std::string, std::string>& attributes) {
+                 const std::map<std::string, std::string>& attributes, const std::function<void()>& moved) {
   std::vector<std::uint64_t> offsets(parts.size()), blocks;
   std::uint64_t block_count = 0, blocks_at = 0;
   for (const SlicePart& part : parts) block_count += blocks_in(part.bytes.size());
@@ -86,10 +88,14 @@ void write_slice(const std::filesystem::path& path, std::span<const SlicePart> p
       const auto block = parts[i].bytes.subspan(at, std::min<std::uint64_t>(block_bytes, parts[i].bytes.size() - at));
       blocks.push_back(xxh3(block));
       file.write_at(block, offsets[i] + at);
+      // Flushed in pieces, so that the last flush, in which nothing is seen to move, stays short.
+      if (blocks.size() % blocks_a_flush == 0) file.sync();
+      moved();
     }
   }
   if (!blocks.empty()) file.write_at(std::as_bytes(std::span(blocks)), blocks_at);
   file.sync();
+  moved();
   file.close();
   sync_folder(path.parent_path());
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ struct SlicePart {
   std::span<const std::byte> bytes;  // may be empty: then the file has no such dataset
 };
 
-// Writes, then flushes file and folder. `attributes` are for people with h5dump. Throws Error(io).
+// Writes, then flushes file and folder. `attributes` are for people with h5dump; `moved` is called after each block and flush.
+// Throws Error(io).
 void write_slice(const std::filesystem::path& file, std::span<const SlicePart> parts,
-                 const std::map<std::string, std::string>& attributes);
+                 const std::map<std::string, std::string>& attributes, const std::function<void()>& moved);
 
 // Reads back what a manifest records of slice `index`: sizes are checked against the arenas, /blocks is hashed, the
 // bulk is not read. Throws Error(data) naming file and place.

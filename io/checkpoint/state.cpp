@@ -13,7 +13,9 @@ namespace trireme::io {
 Range slice_of(std::uint64_t elements, std::uint64_t index, std::uint64_t count) {
   if (index >= count) fail(ExitCode::internal, "slice {} of {}", index, count);
   const std::uint64_t tiles = tiles_of(elements);
-  const auto begin_of = [&](std::uint64_t piece) { return std::min(elements, tiles * piece / count * tile_elements); };
+  const auto begin_of = [&](std::uint64_t piece) {  // tiles · piece ÷ count without overflow
+    return std::min(elements, (tiles / count * piece + tiles % count * piece / count) * tile_elements);
+  };
   return {begin_of(index), begin_of(index + 1)};
 }
 

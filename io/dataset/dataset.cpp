@@ -43,21 +43,22 @@ std::int64_t Dataset::block_rows(const DataFile& file) const {
   if (one_sample_files_) return 1;
   // The field with the most bytes decides: its chunks are what is worth reading once.
   std::size_t heaviest = 0;
-  std::uint64_t most = 0;
+  std::uint64_t heaviest_bytes = 0;
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const std::uint64_t bytes = sample_bytes(std::span(fields_).subspan(i, 1));
-    if (bytes > most) most = bytes, heaviest = i;
+    if (bytes > heaviest_bytes) heaviest_bytes = bytes, heaviest = i;
   }
   const std::uint64_t row = std::max<std::uint64_t>(sample_bytes(fields_), 1);
   const DatasetInfo& info = file.fields[heaviest];
+  const std::uint64_t most = std::max<std::uint64_t>(largest_read / row, 1);
   std::uint64_t rows = 0;
   if (info.chunked && info.chunk_rows > 0) {
-    const auto chunk = static_cast<std::uint64_t>(info.chunk_rows);
+    const std::uint64_t chunk = std::min(static_cast<std::uint64_t>(info.chunk_rows), most);  // their bytes never wrap
     rows = chunk * std::max<std::uint64_t>(1, (least_read + chunk * row - 1) / (chunk * row));
   } else {
     rows = whole_read / row;
   }
-  rows = std::clamp<std::uint64_t>(rows, 1, std::max<std::uint64_t>(largest_read / row, 1));
+  rows = std::clamp<std::uint64_t>(rows, 1, most);
   return std::min(static_cast<std::int64_t>(rows), std::max<std::int64_t>(file.samples, 1));
 }
 

@@ -91,6 +91,17 @@ void check_against(const DataFile& file, const DataFile& first, std::span<const 
   }
 }
 
+// A header can claim what no file holds: below this, bytes of samples and chunks never wrap.
+void check_size(std::span<const Field> fields, const DataFile& first) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 40;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto elements = static_cast<std::uint64_t>(fields[i].shape.elements());
+    if (elements <= most / size_of(fields[i].dtype)) continue;
+    fail(ExitCode::data, "{}: one sample has shape {}, {} values of {}: more than 1 TiB", place(first, i),
+         fields[i].shape.text(), elements, name_of(fields[i].dtype));
+  }
+}
+
 }  // namespace
 
 Dataset Dataset::open(std::span<const std::filesystem::path> patterns,
@@ -106,6 +117,7 @@ Dataset Dataset::open(std::span<const std::filesystem::path> patterns,
     data.fields_.push_back(
         {wanted[i].field, data.one_sample_files_ ? info.shape : info.shape.without_first(), info.dtype});
   }
+  check_size(data.fields_, first);
   std::int64_t next = 0;
   for (DataFile& file : data.files_) {
     check_against(file, first, data.fields_, data.one_sample_files_);

@@ -5,10 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
 #include <numeric>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/rank.h"
 #include "core/base/version.h"
 #include "io/dataset/expand.h"
 #include "io/dataset/pack_source.h"
@@ -22,6 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 23;    // moved at a time
 constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 26;  // HDF5 takes less than 2^32
+constexpr std::string_view temporary_end = ".tmp", kept_end = ".old";
 constexpr std::uint64_t random_memory = std::uint64_t{1} << 31;  // for a source read in random order
 
 struct Source {
@@ -51,10 +58,12 @@ std::vector<fs::path> output_names(const PackOptions& options) {
   return names;
 }
 
-// Refuses outputs that exist, and those of a pack into another number of files: one pattern would match both.
+// Refuses outputs that exist (a folder always), and those of a pack into another number of files: one pattern would match both.
 void check_outputs(const PackOptions& options, std::span<const fs::path> names) {
   for (const fs::path& name : names) {
-    if (fs::exists(name) && !options.overwrite) {
+    if (!fs::exists(name)) continue;
+    if (fs::is_directory(name)) fail(ExitCode::usage, "{}: is a folder; choose another output", name.string());
+    if (!options.overwrite) {
       fail(ExitCode::usage, "{}: exists; choose another output or say --overwrite", name.string());
     }
   }
@@ -76,27 +85,90 @@ void check_outputs(const PackOptions& options, std::span<const fs::path> names) 
   }
 }
 
+// ".NAME.HOST.PID": what a pack of this process calls NAME before it is whole, and while another takes its place.
+std::string hidden_name(const std::string& name) { return fmt::format(".{}.{}.{}", name, host_name(), ::getpid()); }
+
+// What packs into `output` have left that were killed on this host: temporaries go, and a file that one had put by comes back
+// if nothing stands in its place.
+void sweep(const fs::path& output) {
+  const fs::path folder = output.has_parent_path() ? output.parent_path() : ".";
+  const std::string head = fmt::format(".{}-", output.filename().string()), host = fmt::format(".{}.", host_name());
+  constexpr std::size_t numbers = std::string_view("00000-of-00000.h5").size();
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t named = head.size() + numbers;
+    if (!name.starts_with(head) || name.compare(named, host.size(), host) != 0) continue;
+    pid_t pid = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + named + host.size(), end, pid);
+    const std::string_view kind(rest, static_cast<std::size_t>(end - rest));
+    if (error != std::errc() || pid <= 0 || (::kill(pid, 0) == 0 || errno != ESRCH)) continue;
+    const fs::path whole = folder / name.substr(1, named - 1);
+    if (kind == kept_end && !fs::exists(whole)) {
+      durable_rename(entry.path(), whole);
+    } else if (kind == temporary_end || kind == kept_end) {
+      ::unlink(entry.path().c_str());
+    }
+  }
+}
+
 // Files under their temporary names; those that were not renamed are removed again.
 class Outputs {
  public:
-  explicit Outputs(std::vector<fs::path> names) : names_(std::move(names)) {
-    for (const fs::path& name : names_) {
-      temporary_.push_back(name.parent_path() / fmt::format(".{}.{}.tmp", name.filename().string(), ::getpid()));
+  explicit Outputs(const std::vector<fs::path>& names) {
+    for (const fs::path& name : names) {
+      const fs::path hidden = name.parent_path() / hidden_name(name.filename().string());
+      files_.push_back({name, fs::path(hidden) += temporary_end, fs::path(hidden) += kept_end});
     }
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
   ~Outputs() {
-    for (const fs::path& path : temporary_) ::unlink(path.c_str());
+    for (const Output& file : files_) ::unlink(file.temporary.c_str());
   }
-  [[nodiscard]] const fs::path& temporary(std::size_t i) const { return temporary_[i]; }
+  [[nodiscard]] const fs::path& temporary(std::size_t i) const { return files_[i].temporary; }
+  // All or, where a rename fails, what was there before.
   std::vector<fs::path> commit() {
-    for (std::size_t i = 0; i < names_.size(); ++i) durable_rename(temporary_[i], names_[i]);
-    return names_;
+    std::vector<fs::path> names;
+    try {
+      for (Output& file : files_) put_by(file);
+      for (Output& file : files_) {
+        durable_rename(file.temporary, file.name);
+        file.placed = true;
+        names.push_back(file.name);
+      }
+    } catch (...) {
+      for (const Output& file : files_) restore(file);
+      throw;
+    }
+    for (const Output& file : files_) ::unlink(file.kept.c_str());
+    return names;
   }
 
  private:
-  std::vector<fs::path> names_, temporary_;
+  struct Output {
+    fs::path name, temporary, kept;  // kept: what had the name
+    bool placed = false, moved = false;
+  };
+  // A second name, so that the first is never without its file; moved away where the file system has no such names.
+  static void put_by(Output& file) {
+    if (fs::is_directory(file.name)) fail_errno(EISDIR, file.name.string());
+    ::unlink(file.kept.c_str());
+    if (::link(file.name.c_str(), file.kept.c_str()) == 0 || errno == ENOENT) return;
+    if (errno != EPERM && errno != ENOTSUP && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) {
+      fail_errno(errno, file.name.string() + ": cannot be put by for the new one");
+    }
+    durable_rename(file.name, file.kept);
+    file.moved = true;
+  }
+  static void restore(const Output& file) {
+    if (!file.placed && !file.moved) {
+      ::unlink(file.kept.c_str());
+    } else if (std::rename(file.kept.c_str(), file.name.c_str()) != 0 && errno == ENOENT && file.placed) {
+      ::unlink(file.name.c_str());  // there was none before
+    }
+  }
+  std::vector<Output> files_;
 };
 
 std::int64_t chunk_rows_of(const PackSource& source, std::int64_t wanted, std::int64_t rows) {
@@ -185,15 +257,11 @@ class Packer {
 std::vector<fs::path> pack(const PackOptions& options,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
   Packer packer(options, progress);
-  std::vector<fs::path> names = output_names(options);
+  const std::vector<fs::path> names = output_names(options);
+  if (options.output.has_parent_path()) make_folders(options.output.parent_path());
+  sweep(options.output);
   check_outputs(options, names);
-  if (options.output.has_parent_path()) {
-    std::error_code error;
-    fs::create_directories(options.output.parent_path(), error);
-    if (error)
-      fail(ExitCode::io, "{}: folder cannot be created: {}", options.output.parent_path().string(), error.message());
-  }
-  Outputs outputs(std::move(names));
+  Outputs outputs(names);
   for (std::int64_t i = 0; i < options.files; ++i) {
     const std::int64_t first = packer.rows() * i / options.files;
     const std::int64_t end = packer.rows() * (i + 1) / options.files;

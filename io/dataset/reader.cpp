@@ -69,12 +69,6 @@ class Hdf5Reader final : public Reader {
 
 }  // namespace
 
-std::size_t Block::bytes() const {
-  std::size_t sum = 0;
-  for (const std::vector<std::byte>& field : fields) sum += field.size();
-  return sum;
-}
-
 std::unique_ptr<Reader> make_hdf5_reader(const Dataset& dataset) { return std::make_unique<Hdf5Reader>(dataset); }
 
 double reads_of_a_block(const Dataset& dataset, std::uint64_t budget_bytes) {

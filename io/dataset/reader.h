@@ -16,7 +16,6 @@ struct Block {
   std::size_t file = 0;
   std::int64_t first = 0, rows = 0;
   std::vector<std::vector<std::byte>> fields;
-  [[nodiscard]] std::size_t bytes() const;
 };
 
 class Reader {

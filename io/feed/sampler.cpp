@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::uint64_t never = ~std::uint64_t{0};
 
+// Numbers of samples that 32 bits hold.
+constexpr bool is_narrow(std::uint64_t samples) { return samples >> 32 == 0; }
+
 class Order {
  public:
   virtual ~Order() = default;
@@ -131,11 +134,17 @@ std::unique_ptr<Order> make_order(const Dataset& dataset, std::uint64_t seed, Sh
       return std::make_unique<BlockOrder>(dataset, seed, window);
     case Shuffle::global: break;
   }
-  if (samples >> 32 == 0) return std::make_unique<GlobalOrder<std::uint32_t>>(seed, samples);
+  if (is_narrow(samples)) return std::make_unique<GlobalOrder<std::uint32_t>>(seed, samples);
   return std::make_unique<GlobalOrder<std::uint64_t>>(seed, samples);
 }
 
 }  // namespace
+
+std::uint64_t order_bytes(std::int64_t samples, Shuffle shuffle) {
+  if (shuffle != Shuffle::global) return 0;  // a window's, a few thousand
+  const auto n = static_cast<std::uint64_t>(samples);
+  return 2 * n * (is_narrow(n) ? sizeof(std::uint32_t) : sizeof(std::uint64_t));
+}
 
 struct Sampler::State {
   std::uint64_t samples = 0;
@@ -153,7 +162,6 @@ Sampler::Sampler(Sampler&&) noexcept = default;
 std::int64_t Sampler::sample(std::uint64_t position) {
   return state_->order->at(position / state_->samples, position % state_->samples);
 }
-std::uint64_t Sampler::epoch(std::uint64_t position) const { return position / state_->samples; }
 std::int64_t Sampler::samples() const { return static_cast<std::int64_t>(state_->samples); }
 
 }  // namespace trireme::io

@@ -13,6 +13,9 @@ namespace trireme::io {
 
 enum class Shuffle { global, block, none };
 
+// Bytes that a sampler of each rank keeps at most, outside data.memory_mib: two whole permutations where `shuffle` is global.
+[[nodiscard]] std::uint64_t order_bytes(std::int64_t samples, Shuffle shuffle);
+
 // Deterministic across machines: Philox keyed by (seed, epoch) and Fisher-Yates with to_below. Not thread-safe (keeps the
 // permutation of the running and the next epoch); each feed has its own.
 class Sampler {
@@ -22,7 +25,6 @@ class Sampler {
   ~Sampler();
   Sampler(Sampler&&) noexcept;
   [[nodiscard]] std::int64_t sample(std::uint64_t position);
-  [[nodiscard]] std::uint64_t epoch(std::uint64_t position) const;
   [[nodiscard]] std::int64_t samples() const;
 
  private:

@@ -51,7 +51,6 @@ using SpaceHandle = Handle<H5Sclose>;
 using TypeHandle = Handle<H5Tclose>;
 using PropertyHandle = Handle<H5Pclose>;
 using AttributeHandle = Handle<H5Aclose>;
-using GroupHandle = Handle<H5Gclose>;
 
 // The library's words for its last failure, innermost first: "data error detected by Fletcher32 checksum; …".
 [[nodiscard]] std::string hdf5_words();

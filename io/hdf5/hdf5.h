@@ -26,7 +26,7 @@ struct DatasetInfo {
   std::vector<std::string> filters;  // "deflate", "shuffle", "fletcher32", …
 };
 
-// An open file; handles of closed files are refused by HDF5, so a Hdf5Dataset keeps its file. Thread-safe by the lock.
+// An open file. Thread-safe by the lock.
 class Hdf5File {
  public:
   // Throws Error(data) with file and reason: missing, folder, truncated, not HDF5, being written.

@@ -189,7 +189,8 @@ void Recorder::State::show(const StepRecord& record) {
 
 void Recorder::State::flush() {
   flushed = Clock::now();
-  if (!options.writes) return;
+  if (!options.writes || (metrics.text.empty() && times.text.empty())) return;
+  if (options.check) options.check();
   metrics.flush();
   times.flush();
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -34,6 +35,9 @@ struct RecorderOptions {
   std::uint64_t total_steps = 0;
   std::int64_t batch = 0;  // samples of a global batch
   bool writes = true;      // rank 0
+  // Asked before lines are written, on the thread that writes: throws where this run no longer owns the directory. May be
+  // empty.
+  std::function<void()> check;
 };
 
 // metrics.jsonl has one line a step {"step","epoch","loss",…,metrics} with the shortest exact decimal of each double and no times,

@@ -1,11 +1,13 @@
-# libtrireme_cuda.so: the CUDA half of device and backend, opened at run time and only when CUDA is
-# asked for or a driver is found. Static cudart, so a machine without toolkit needs nothing but a driver.
+# libtrireme_cuda.so: the CUDA half of device, backend and comm, opened at run time and only when CUDA is
+# asked for or a driver is found. Static cudart, so a machine without toolkit needs a driver and cuBLASLt. NCCL is
+# opened by the module where there is more than one rank.
 
-# trireme_cuda_sources(a.cu b.cpp …), called by the folders below: their part of the module.
+# trireme_cuda_sources(a.cu b.cpp …), called by the folders below: their part of the module. A build that emulates the
+# device compiles the same list, the property TRIREME_CUDA_SOURCES.
 function(trireme_cuda_sources)
   set(sources ${ARGN})
   list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  target_sources(trireme_cuda PRIVATE ${sources})
+  set_property(GLOBAL APPEND PROPERTY TRIREME_CUDA_SOURCES ${sources})
 endfunction()
 
 function(trireme_find_nvcc out)
@@ -38,6 +40,11 @@ if(NOT TRIREME_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "TRIREME_CUDA=${TRIREME_CUDA}: AUTO, ON or OFF are known.")
 endif()
 trireme_find_nvcc(TRIREME_WITH_CUDA)
+find_path(TRIREME_NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES include)
+if(TRIREME_WITH_CUDA AND NOT TRIREME_NCCL_INCLUDE_DIR)
+  message(STATUS "Trireme: CUDA on one rank alone (no nccl.h; install NCCL's development package or set NCCL_HOME)")
+endif()
+trireme_subdirectories(core/device/cuda core/backend/cuda core/comm/nccl)
 if(TRIREME_WITH_CUDA)
   set(CMAKE_CUDA_COMPILER ${TRIREME_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "GPU architectures, as CMake names them")
@@ -51,11 +58,16 @@ if(TRIREME_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   find_package(CUDAToolkit REQUIRED)
-  add_library(trireme_cuda MODULE)
-  trireme_subdirectories(core/device/cuda core/backend/cuda)
+  get_property(sources GLOBAL PROPERTY TRIREME_CUDA_SOURCES)
+  add_library(trireme_cuda MODULE ${sources})
   # No -Wpedantic: nvcc's own output would not pass it.
   target_compile_options(trireme_cuda PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fvisibility=hidden>)
-  target_link_libraries(trireme_cuda PRIVATE trireme_shared CUDA::cudart_static)
-  set_target_properties(trireme_cuda PROPERTIES INSTALL_RPATH "$ORIGIN" CXX_VISIBILITY_PRESET hidden)
+  string(REPLACE ";" "," architectures "${CMAKE_CUDA_ARCHITECTURES}")
+  target_compile_definitions(trireme_cuda PRIVATE TRIREME_CUDA_ARCHITECTURES="${architectures}")
+  if(TRIREME_NCCL_INCLUDE_DIR)
+    target_include_directories(trireme_cuda SYSTEM PRIVATE ${TRIREME_NCCL_INCLUDE_DIR})
+  endif()
+  target_link_libraries(trireme_cuda PRIVATE trireme_shared CUDA::cudart_static CUDA::cublasLt)
+  set_target_properties(trireme_cuda PROPERTIES INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR}" CXX_VISIBILITY_PRESET hidden)
 endif()

@@ -50,6 +50,18 @@ TEST_F(TapeTest, EachParameterIsAnnouncedAsBackwardPasses) {
   EXPECT_THAT(gradient(1), ElementsAre(10));
 }
 
+TEST_F(TapeTest, AnOpWithoutOutputIsRefused) {
+  begin();
+  const Handle x = leaf({2}, {1, 2});
+  const std::uint32_t reshape = ops::Registry::get().find("reshape", 1);
+  try {
+    tape.apply(reshape, {&x, 1}, ops::Registry::get()[reshape].attributes, {});
+    ADD_FAILURE() << "it was run";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "reshape: no output wanted; ask for at least one");
+  }
+}
+
 TEST_F(TapeTest, WithoutPathNothingIsWrittenOrAnnounced) {
   begin();
   const Handle w = parameter({2}, {1, 2});

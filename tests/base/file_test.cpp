@@ -106,6 +106,20 @@ TEST(ReplaceFile, AFailureKeepsTheOldAndRemovesTheTemporary) {
   EXPECT_TRUE(std::filesystem::exists(folder / "taken" / "inside"));
 }
 
+TEST(MakeFolders, MakesAllThatAreMissingAndNamesWhatIsInTheWay) {
+  const Folder folder;
+  make_folders(folder.path() / "a/b/../c/d/");
+  make_folders(folder.path() / "a/c/d");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a/c/d"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "a/b"));
+  replace_file(folder.path() / "file", "");
+  for (const char* name : {"file", "file/below"}) {
+    const Error error = error_of([&] { make_folders(folder.path() / name); });
+    EXPECT_EQ(error.code(), ExitCode::io) << name;
+    EXPECT_THAT(error.what(), HasSubstr("/file: Not a directory"));
+  }
+}
+
 TEST(DurableRename, MovesAndNamesBothOnFailure) {
   const Folder folder;
   replace_file(folder / "a", "x");

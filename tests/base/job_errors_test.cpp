@@ -114,7 +114,7 @@ TEST(Choice, NamesTheChoicesAndTheNearest) {
   EXPECT_EQ(with("optimizer.schedule = \"Cosine\"\n"),
             "job.toml:5: optimizer.schedule = \"Cosine\" is not known (did you mean \"cosine\"?); wanted: text "
             "(constant | cosine)");
-  EXPECT_THAT(with("precision = \"bf16\"\n"), HasSubstr("wanted: text (fp32)"));
+  EXPECT_THAT(with("precision = \"bf16\"\n"), HasSubstr("wanted: text (fp32 | tf32)"));
   for (const char* const key : {"device", "precision", "reproducible", "data.shuffle", "optimizer.kind",
                                 "optimizer.schedule", "eval.every", "eval.best"}) {
     EXPECT_THAT(set(std::string(key) + "=zzz"), StartsWith(std::string("--set ") + key + "=zzz: " + key + " = "))

@@ -42,14 +42,14 @@ namespace {
 using Pieces = std::vector<std::pair<std::size_t, std::size_t>>;
 
 Pieces pieces_of(std::size_t count, std::size_t grain, int threads) {
-  apply({.compute = threads});
+  set_compute_threads(threads);
   std::mutex mutex;
   Pieces pieces;
   parallel_for(count, grain, [&](std::size_t begin, std::size_t end) {
     const std::lock_guard lock(mutex);
     pieces.emplace_back(begin, end);
   });
-  apply({});
+  set_compute_threads(1);
   std::sort(pieces.begin(), pieces.end());
   return pieces;
 }
@@ -82,7 +82,7 @@ TEST(ParallelFor, SplitsEvenlyAndKeepsSmallOnesWhole) {
 }
 
 TEST(ParallelFor, RunsOnSeveralThreadsAndOnOneWhereNotApplied) {
-  apply({.compute = 3});
+  set_compute_threads(3);
   std::array<int, 3> numbers{};
   parallel_for(3, 1, [&](std::size_t begin, std::size_t) { numbers[begin] = omp_get_thread_num(); });
   EXPECT_EQ(numbers, (std::array{0, 1, 2}));
@@ -90,31 +90,31 @@ TEST(ParallelFor, RunsOnSeveralThreadsAndOnOneWhereNotApplied) {
   std::size_t pieces = 0;
   std::thread([&] { parallel_for(3, 1, [&](std::size_t, std::size_t) { ++pieces; }); }).join();
   EXPECT_EQ(pieces, 1u);
-  apply({});
+  set_compute_threads(1);
 }
 
 TEST(ParallelFor, NestedLoopsRunInline) {
-  apply({.compute = 2});
+  set_compute_threads(2);
   std::atomic<int> inner{0};
   parallel_for(2, 1,
                [&](std::size_t, std::size_t) { parallel_for(10, 1, [&](std::size_t, std::size_t) { ++inner; }); });
   EXPECT_EQ(inner, 2);
-  apply({});
+  set_compute_threads(1);
 }
 
 TEST(ParallelFor, ExceptionsReachTheCaller) {
-  apply({.compute = 2});
+  set_compute_threads(2);
   const auto loop = [] {
     parallel_for(2, 1, [](std::size_t begin, std::size_t) {
       if (begin == 1) throw std::runtime_error("piece 1");
     });
   };
   EXPECT_THROW(loop(), std::runtime_error);
-  apply({});
+  set_compute_threads(1);
 }
 
 TEST(ParallelFor, AllocatesNothing) {
-  apply({.compute = 2});
+  set_compute_threads(2);
   [[maybe_unused]] const std::size_t first = allocations;
   std::vector<float> values(4096, 1.0f);
 #ifndef TRIREME_SANITIZED
@@ -131,7 +131,7 @@ TEST(ParallelFor, AllocatesNothing) {
   EXPECT_EQ(allocations, before);
   EXPECT_EQ(values[0], 102.0f);
   EXPECT_EQ(values[4095], 102.0f);
-  apply({});
+  set_compute_threads(1);
 }
 
 TEST(UsableCores, IsTheAffinityMask) {

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "core/base/digest.h"
 #include "core/base/error.h"
+#include "io/checkpoint/format.h"
 #include "tests/checkpoint/small_run.h"
 
 namespace trireme::io {
@@ -128,6 +130,51 @@ TEST(SetAside, RenamesWithANoteAndIsNoLongerListed) {
     EXPECT_EQ(text, "block 3 is damaged") << name;
     EXPECT_TRUE(fs::exists(folder.path() / name / "manifest.json"));
   }
+}
+
+TEST(SetAside, IsListedByName) {
+  const Folder folder("loader", testing::TempDir());
+  const State state;
+  Ranks ranks(folder.path(), 1, "a1");
+  for (std::uint64_t step = 1; step <= 3; ++step) ranks.save(step, state);
+  EXPECT_TRUE(list_set_aside(folder.path()).empty());
+  for (const char* name : {"step-000000000003", "step-000000000001"}) set_aside(folder.path() / name, "test");
+  EXPECT_THAT(list_set_aside(folder.path()),
+              testing::ElementsAre("set-aside-step-000000000001", "set-aside-step-000000000003"));
+  EXPECT_EQ(step_of(folder.path() / "step-000000000002"), 2u);
+  EXPECT_EQ(step_of(folder.path() / "step-000000000002.r7"), 2u);
+  EXPECT_EQ(step_of(folder.path() / "set-aside-step-000000000003"), 0u);
+}
+
+// Manifests whose checksum is right, as another program or an enemy would write them.
+TEST(ReadManifest, RefusesWhatNoSaverWrites) {
+  const Folder folder("loader", testing::TempDir());
+  const State state;
+  Ranks(folder.path(), 2, "a1").save(1, state);
+  const Manifest sound = read_manifest(folder.path() / first_step);
+  const auto refusal = [&](const std::function<void(Manifest&)>& change) -> Error {
+    Manifest changed = sound;
+    change(changed);
+    std::ofstream(folder.path() / first_step / "manifest.json") << manifest_text(changed);
+    try {
+      (void)read_manifest(folder.path() / first_step);
+    } catch (const Error& error) {
+      return error;
+    }
+    return {ExitCode::done, "accepted"};
+  };
+  EXPECT_STREQ(refusal([](Manifest&) {}).what(), "accepted");
+  // Bytes of it would wrap, and with them every check behind.
+  const Error large = refusal([](Manifest& m) { m.arenas[0].elements = std::uint64_t{1} << 62; });
+  EXPECT_EQ(large.code(), ExitCode::data);
+  EXPECT_THAT(large.what(), testing::AllOf(testing::HasSubstr("manifest.json"), testing::HasSubstr("elements")));
+  const Error elsewhere = refusal([](Manifest& m) { m.slices[1].file = "../other/slice-00001-of-00002.h5"; });
+  EXPECT_EQ(elsewhere.code(), ExitCode::data);
+  EXPECT_THAT(elsewhere.what(), testing::HasSubstr("../other"));
+  // Sound, of a later version: not to be set aside.
+  const Error later = refusal([](Manifest& m) { m.format = 2; });
+  EXPECT_EQ(later.code(), ExitCode::usage);
+  EXPECT_THAT(later.what(), testing::AllOf(testing::HasSubstr("format 2"), testing::HasSubstr("reads format 1")));
 }
 
 TEST(Sweep, RemovesDeadAttemptsAndTrashAlone) {

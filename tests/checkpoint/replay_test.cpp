@@ -9,6 +9,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "tests/checkpoint/small_run.h"
 
 namespace trireme::io {
@@ -155,6 +156,19 @@ TEST_F(Replay, EveryPrefixLeavesTheLastCommitOrANewerOne) {
   EXPECT_GT(outcome.states, 100u);
   RecordProperty("operations", static_cast<int>(operations_.size()));
   RecordProperty("states", static_cast<int>(outcome.states));
+}
+
+// So that a crash right after the start leaves the run directory that holds all that follows.
+TEST(ReplayFolders, EachParentIsFlushed) {
+  const Folder folder("replay", testing::TempDir());
+  trace::start(folder.path());
+  make_folders(folder.path() / "runs/a/checkpoints");
+  make_folders(folder.path() / "runs/a/logs/");
+  Disk disk(folder.path());
+  for (const Operation& operation : trace::stop()) disk.apply(operation);
+  const Tree tree = disk.after_crash({Survival::Files::none, false, false});
+  for (const char* name : {"runs/", "runs/a/", "runs/a/checkpoints/", "runs/a/logs/"})
+    EXPECT_TRUE(tree.contains(name)) << name;
 }
 
 // The test's own test: without any one of the flushes of the protocol some crash loses a checkpoint.

@@ -65,5 +65,46 @@ TEST(Retention, WhatWasSetAsideIsNotCountedAndNotTouched) {
   EXPECT_TRUE(fs::exists(folder.path() / "set-aside-step-000000000001/manifest.json"));
 }
 
+// A run that goes on from an older checkpoint, below newer ones.
+TEST(Retention, WhatWasJustCommittedStays) {
+  const Folder folder("retention", testing::TempDir());
+  const State state;
+  Ranks before(folder.path(), 1, "a", 2);
+  for (std::uint64_t step = 7; step <= 9; ++step) before.save(step, state);
+  Ranks after(folder.path(), 1, "b", 2);
+  after.save(3, state);
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::uint64_t>{9, 8, 3}));
+}
+
+// A folder in the manifest's place stands for a read that fails for the moment (EISDIR as EIO would): not damage.
+TEST(Retention, ABestThatCannotBeReadNowStaysAndIsNotTakenForTheBest) {
+  const Folder folder("retention", testing::TempDir());
+  const State state;
+  const fs::path manifest = folder.path() / "step-000000000002/manifest.json", kept = folder.path() / "kept.json";
+  Ranks ranks(folder.path(), 1, "a", 2);
+  ranks.save(1, state, true);
+  ranks.save(2, state, true);
+  fs::rename(manifest, kept);
+  fs::create_directory(manifest);
+  for (std::uint64_t step = 3; step <= 4; ++step) ranks.save(step, state);
+  EXPECT_TRUE(fs::exists(manifest.parent_path()));
+  EXPECT_TRUE(fs::exists(folder.path() / "step-000000000001"));  // as far as can be seen, it is the best
+  fs::remove(manifest);
+  fs::rename(kept, manifest);
+  ranks.save(5, state);
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::uint64_t>{5, 4, 2}));
+}
+
+// Damaged for good: it is no best, and must not be kept for ever.
+TEST(Retention, ADamagedBestGoes) {
+  const Folder folder("retention", testing::TempDir());
+  const State state;
+  Ranks ranks(folder.path(), 1, "a", 2);
+  ranks.save(1, state, true);
+  std::ofstream(folder.path() / "step-000000000001/manifest.json") << "no manifest";
+  for (std::uint64_t step = 2; step <= 3; ++step) ranks.save(step, state);
+  EXPECT_EQ(steps_in(folder.path()), (std::vector<std::uint64_t>{3, 2}));
+}
+
 }  // namespace
 }  // namespace trireme::io

@@ -218,6 +218,33 @@ TEST(Saver, AWritersErrorIsThrownByTheNextCallAndNamesThePath) {
   EXPECT_THROW(ranks.snapshot(scalars_at(5, 1), state), Error);
 }
 
+// The lease is lost after all ranks have written: nothing is committed, nothing is deleted.
+TEST(Saver, CommitsAndDeletesOnlyWhileItOwnsTheFolder) {
+  const Folder folder("saver", testing::TempDir());
+  const State state;
+  int allowed = 6;  // looks: two for each save
+  const auto check = [&allowed] {
+    if (allowed-- <= 0) fail(ExitCode::io, "this run no longer owns its directory");
+  };
+  Ranks ranks(folder.path(), 1, "a1", 2, check);
+  for (std::uint64_t step = 1; step <= 2; ++step) ranks.save(step, state);
+  allowed = 1;  // lost between the commit and retention
+  try {
+    ranks.save(3, state);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_NE(std::string(error.what()).find("no longer owns"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(list_checkpoints(folder.path()).size(), 3u);
+  Ranks late(folder.path(), 1, "a2", 2, [] { fail(ExitCode::io, "this run no longer owns its directory"); });
+  late.snapshot(scalars_at(4, 1), state);
+  late.wait();
+  EXPECT_EQ(late[0].written(), 4u);
+  EXPECT_THROW(late.commit(4), Error);
+  EXPECT_EQ(list_checkpoints(folder.path()).front().filename(), "step-000000000003");
+}
+
 TEST(Saver, KeepLastBelowTwoIsRefused) {
   const Folder folder("saver", testing::TempDir());
   EXPECT_THROW(Saver({folder.path(), 0, 1, "a1", 1}, device::make_cpu()), Error);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -121,9 +122,11 @@ inline Scalars scalars_at(std::uint64_t step, std::uint64_t world_size) {
 // W ranks in one process.
 class Ranks {
  public:
-  Ranks(const std::filesystem::path& folder, int world_size, const std::string& attempt, std::int64_t keep_last = 3) {
+  Ranks(const std::filesystem::path& folder, int world_size, const std::string& attempt, std::int64_t keep_last = 3,
+        const std::function<void()>& check = nullptr) {
     for (int rank = 0; rank < world_size; ++rank) {
-      savers_.push_back(std::make_unique<Saver>(SaverOptions{folder, rank, world_size, attempt, keep_last}, device_));
+      savers_.push_back(
+          std::make_unique<Saver>(SaverOptions{folder, rank, world_size, attempt, keep_last, check}, device_));
     }
   }
   void snapshot(const Scalars& scalars, const State& state, bool best = false) {

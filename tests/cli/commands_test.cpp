@@ -5,6 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "io/hdf5/hdf5.h"
+#include "tests/hdf5/raw_hdf5.h"
 #include "tests/jobs/make_data.h"
 #include "tests/jobs/run_job.h"
 
@@ -62,6 +64,29 @@ TEST(Inspect, TextOfADataFile) {
   const Finished shown = run_trireme({"inspect", (folder.path() / "train-0.h5").string()});
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_THAT(shown.output, AllOf(HasSubstr("/image  (8, 4, 5)"), HasSubstr("contiguous"), HasSubstr("/label  (8,)")));
+}
+
+// One dataset that is no array of numbers hides none of the others.
+TEST(Inspect, ADatasetThatCannotBeReadIsSaidSo) {
+  const TestFolder folder("cli-inspect-text");
+  const std::string file = (folder.path() / "notes.h5").string();
+  test::write_unreadable(file, "/notes", "text");
+  const Finished alone = run_trireme({"inspect", file});
+  EXPECT_EQ(alone.exit_code, 0) << alone.output;
+  EXPECT_THAT(alone.output, AllOf(HasSubstr("/notes  not readable: "), HasSubstr("1 datasets")));
+  {
+    const auto more = io::Hdf5File::append(file);
+    more->create_dataset("/image", Shape{8, 4}, Dtype::u8, {});
+    more->close();
+  }
+  EXPECT_THAT(run_trireme({"inspect", file}).output,
+              AllOf(HasSubstr("/notes  not readable: "), HasSubstr("/image  (8, 4)")));
+  const Finished shown = run_trireme({"inspect", file, "--json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.output;
+  const json datasets = json::parse(shown.output).at("datasets");
+  EXPECT_EQ(datasets.at(0).at("path"), "/image");
+  EXPECT_EQ(datasets.at(1).at("path"), "/notes");
+  EXPECT_TRUE(datasets.at(1).contains("not_readable"));
 }
 
 TEST(Inspect, WhatIsNotThereIsNamed) {

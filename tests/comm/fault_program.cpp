@@ -88,7 +88,7 @@ int run(std::string_view what, double watchdog_s) {
   }
   group.progress(12, "finish");
   if (what == "late_finish" && group.rank() == culprit) std::this_thread::sleep_for(7s);
-  group.finish();
+  if (!group.finish()) std::_Exit(what == "stopped" ? 75 : 0);
   if (what == "late_exit" && group.rank() == culprit) std::this_thread::sleep_for(7s);
   return what == "stopped" ? 75 : 0;
 }

@@ -38,7 +38,7 @@ int run(int argc, char** argv) {
     listeners.Append(std::make_unique<FailuresOnly>().release());
   }
   const int result = RUN_ALL_TESTS();
-  world().finish();
+  EXPECT_TRUE(world().finish());
   the_world.reset();
   return result;
 }

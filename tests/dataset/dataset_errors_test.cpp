@@ -2,6 +2,7 @@
 #include "io/dataset/dataset.h"
 #include "tests/base/folder.h"
 #include "tests/dataset/data_files.h"
+#include "tests/hdf5/raw_hdf5.h"
 #include "tests/hdf5/values.h"
 
 namespace trireme::io {
@@ -75,6 +76,23 @@ TEST(DatasetErrors, OneSampleFilesAmongOthers) {
   file->close();
   expect_error(ExitCode::data, {"b.h5 holds one sample", "a.h5 holds rows"},
                [&] { static_cast<void>(open_samples({folder / "*.h5"})); });
+}
+
+// Headers can claim what no file holds: refused, before anything is computed from it that could wrap.
+TEST(DatasetErrors, ASampleOfMoreThanATebibyte) {
+  const Folder folder;
+  constexpr std::uint64_t tebi = std::uint64_t{1} << 40;
+  for (const std::uint64_t row : {tebi, tebi + 8}) {
+    const std::uint64_t half = row / 4;
+    test::write_raw(folder / "large.h5",
+                    {{"/image", "f32be", {2, half}, {}, {1, 1024}, "", ""}, {"/label", "u8", {2}, {0, 1}, {}, "", ""}});
+    if (row == tebi) {
+      EXPECT_EQ(open_samples({folder / "large.h5"}).samples(), 2);
+    } else {
+      expect_error(ExitCode::data, {"large.h5:/image", std::to_string(half), "1 TiB"},
+                   [&] { static_cast<void>(open_samples({folder / "large.h5"})); });
+    }
+  }
 }
 
 TEST(DatasetErrors, NoSamplesAndNoFields) {

@@ -158,5 +158,27 @@ TEST(Dataset, BlocksAreChunksOfTheHeaviestField) {
   EXPECT_EQ(write(10000, Shape({64, 64}), 0), (1 << 20) / 4104);  // contiguous: about 1 MiB
 }
 
+// A chunk of 2^31 rows, of rows of 2^33 bytes: 2^64 bytes.
+TEST(Dataset, BlocksOfChunksThatNoMemoryHolds) {
+  const Folder folder;
+  const auto file = Hdf5File::create(folder / "c.h5");
+  file->create_dataset("/image", Shape({2, 3, 5}), Dtype::u8, {2});
+  file->close();
+  const std::vector<std::filesystem::path> path{folder / "c.h5"};
+  std::string text = Dataset::open(path, {{"image", "/image"}}).text();
+  const auto change = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, from.size(), to);
+  };
+  change(" 2 3 5 u8", " 2 2147483648 4 u8");      // the field's shape
+  change(" 3 0 3 5 u8", " 3 0 2147483648 4 u8");  // the dataset's, without its rows
+  change(" 1 2 0", " 1 2147483648 0");            // chunked, rows of a chunk, filters
+  const Dataset data = Dataset::from_text(text);
+  EXPECT_EQ(data.decoded_bytes(), std::uint64_t{1} << 34);
+  EXPECT_EQ(data.files()[0].fields[0].chunk_rows, std::int64_t{1} << 31);
+  EXPECT_EQ(data.block_rows(data.files()[0]), 1);
+}
+
 }  // namespace
 }  // namespace trireme::io

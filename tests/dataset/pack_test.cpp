@@ -1,13 +1,17 @@
 // `trireme pack`: every sample once and in order, its own attributes, nothing left or lost when it fails.
 #include "io/dataset/pack.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <set>
 
+#include "core/base/rank.h"
 #include "io/dataset/dataset.h"
 #include "tests/base/folder.h"
 #include "tests/dataset/data_files.h"
@@ -197,6 +201,65 @@ TEST(Pack, AFailedWriteLeavesNothingAndLosesNothing) {
   EXPECT_THAT(text, testing::HasSubstr("train-00000-of-00001.h5"));
   EXPECT_EQ(names_in(folder / "out"), (std::vector<std::string>{"train-00000-of-00001.h5"}));
   EXPECT_EQ(test::open_samples({folder / "out/*.h5"}).samples(), 10);
+}
+
+// The second of three renames fails: what stood there before stands there again.
+TEST(Pack, AFailureBetweenRenamesLeavesTheOldFiles) {
+  for (const bool existed : {true, false}) {
+    const Folder folder;
+    write_idx(folder, 30);
+    PackOptions options = idx_options(folder);
+    options.files = 3;
+    options.overwrite = true;
+    std::vector<std::string> before;
+    if (existed) {
+      pack(options, {});
+      before = names_in(folder / "out");
+      write_idx(folder, 36);  // other contents: 12 samples a file
+    }
+    const auto lose_the_second = [&](std::int64_t done, std::int64_t total) {
+      if (done != total) return;
+      for (const auto& entry : std::filesystem::directory_iterator(folder / "out"))
+        if (entry.path().filename().string().starts_with(".train-00001-")) std::filesystem::remove(entry.path());
+    };
+    expect_error(ExitCode::io, {"train-00001-of-00003.h5"}, [&] { pack(options, lose_the_second); });
+    EXPECT_EQ(names_in(folder / "out"), before);
+    for (const std::string& name : before)
+      EXPECT_EQ(Hdf5File::open(folder / "out" / name)->info("/label").shape[0], 10) << name;
+    pack(options, {});
+    EXPECT_EQ(names_in(folder / "out").size(), 3u);  // and nothing put by is left
+  }
+}
+
+// What a killed pack leaves goes with the next one; another host's, a living one's and other outputs' stay.
+TEST(Pack, ClearsWhatKilledOnesLeft) {
+  const Folder folder;
+  write_idx(folder, 30);
+  const PackOptions options = idx_options(folder);
+  std::filesystem::create_directories(folder / "out");
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const auto hidden = [&](const std::string& name, const std::string& host, pid_t pid, const std::string& end) {
+    return fmt::format(".{}.{}.{}{}", name, host, pid, end);
+  };
+  const std::string name = "train-00003-of-00008.h5";
+  const std::string gone = hidden(name, host_name(), dead, ".tmp");
+  const std::vector<std::string> stay{hidden(name, "elsewhere", dead, ".tmp"),
+                                      hidden(name, host_name(), ::getpid(), ".tmp"),
+                                      hidden("test-00000-of-00001.h5", host_name(), dead, ".tmp")};
+  for (const std::string& file : stay) std::ofstream(folder / "out" / file) << "of another";
+  std::ofstream(folder / "out" / gone) << "half";
+  pack(options, {});
+  std::vector<std::string> expected = stay;
+  expected.emplace_back("train-00000-of-00001.h5");
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(names_in(folder / "out"), expected);
+  // Killed between its renames, where a file had been moved away: it comes back.
+  std::filesystem::rename(folder / "out/train-00000-of-00001.h5",
+                          folder / "out" / hidden("train-00000-of-00001.h5", host_name(), dead, ".old"));
+  expect_error(ExitCode::usage, {"exists"}, [&] { pack(options, {}); });
+  EXPECT_EQ(names_in(folder / "out"), expected);
 }
 
 TEST(Pack, LargeRowsGetChunksThatHdf5Takes) {

@@ -41,12 +41,8 @@ std::vector<double> squares_reference(const std::vector<float>& values) {
 
 class KernelsWithThreads : public testing::TestWithParam<int> {
  protected:
-  void SetUp() override {
-    ThreadBudget budget;
-    budget.compute = GetParam();
-    apply(budget);
-  }
-  void TearDown() override { apply(ThreadBudget{}); }
+  void SetUp() override { set_compute_threads(GetParam()); }
+  void TearDown() override { set_compute_threads(1); }
   const std::shared_ptr<Device> device_ = make_cpu();
   const Kernels& kernels_ = device_->kernels();
   Stream stream_ = device_->compute_stream();

@@ -144,6 +144,68 @@ TEST(Update, AdamwWithDecoupledDecay) {
   EXPECT_NEAR(run.block.beta2_product, std::pow(0.999, 12), 1e-15);
 }
 
+// The formulas with every operation rounded by itself: the bits of a processor without fused multiply-add, on every one.
+TEST(Update, RoundsLikeAProcessorWithoutFusedMultiplyAdd) {
+  const auto rounded = [](float value) {
+    volatile float stored = value;
+    return static_cast<float>(stored);
+  };
+  const auto gradients = numbers(7, 1.0f);
+  Training sgd, adamw;
+  sgd.rule.schedule.lr = 0.05;
+  sgd.rule.momentum = 0.9;
+  sgd.rule.weight_decay = 0.1;
+  adamw.rule.kind = UpdateRule::Kind::adamw;
+  adamw.rule.schedule.lr = 1e-2;
+  adamw.rule.beta1 = 0.9;
+  adamw.rule.beta2 = 0.999;
+  adamw.rule.epsilon = 1e-8;
+  adamw.rule.weight_decay = 0.1;
+  for (Training* run : {&sgd, &adamw}) {
+    run->first = numbers(8, 1.0f);
+    for (float& value : run->second = numbers(9, 1.0f)) value = std::abs(value);
+    std::vector<float> p = run->parameters, m = run->first, v = run->second;
+    StepBlock block;
+    const UpdateFactors f = begin_update(run->rule, 1.0, true, run->weight, run->n, block, nullptr);
+    const bool adam = run == &adamw;
+    for (std::size_t i = 0; i < size; ++i) {
+      const float decay = i < decayed ? f.decay : adam ? 1.0f : 0.0f;
+      const float scaled = rounded(gradients[i] * f.gradient);
+      if (adam) {
+        m[i] = rounded(m[i] + rounded(rounded(scaled - m[i]) * f.one_minus_beta1));
+        v[i] = rounded(rounded(f.beta2 * v[i]) + rounded(rounded(f.one_minus_beta2 * scaled) * scaled));
+        const float below = rounded(rounded(rounded(std::sqrt(v[i])) * f.second_scale) + f.epsilon);
+        p[i] = rounded(rounded(p[i] * decay) - rounded(rounded(f.rate * m[i]) / below));
+      } else {
+        m[i] = rounded(rounded(f.momentum * m[i]) + rounded(scaled + rounded(decay * p[i])));
+        p[i] = rounded(p[i] - rounded(f.rate * m[i]));
+      }
+    }
+    run->step(gradients);
+    EXPECT_EQ(run->first, m);
+    EXPECT_EQ(run->parameters, p);
+    if (adam) {
+      EXPECT_EQ(run->second, v);
+    }
+  }
+}
+
+// n ÷ weight is too large for f32 though all sums are finite: nothing is changed, and the run is told to be diverged.
+TEST(Update, AWeightNearZeroHalts) {
+  for (const double clip : {0.0, 1.0}) {
+    Training run;
+    run.rule.schedule.lr = 0.1;
+    run.rule.clip_norm = clip;
+    run.weight = 1e-310;
+    const std::vector<float> before = run.parameters;
+    run.step(numbers(3, 1.0f));
+    EXPECT_EQ(run.parameters, before);
+    EXPECT_EQ(run.block.halted, 1u);
+    EXPECT_EQ(run.block.skips, 1u);
+    EXPECT_EQ(run.block.updates, 0u);
+  }
+}
+
 TEST(Update, LossScaleCancels) {
   Training plain, scaled;
   for (Training* run : {&plain, &scaled}) run->rule.schedule.lr = 0.1;
@@ -226,11 +288,9 @@ TEST(Update, ThreadsChangeNoBit) {
     run->rule.epsilon = 1e-8;
   }
   one.step(numbers(3, 1.0f));
-  ThreadBudget budget;
-  budget.compute = 2;
-  apply(budget);
+  set_compute_threads(2);
   two.step(numbers(3, 1.0f));
-  apply(ThreadBudget{});
+  set_compute_threads(1);
   EXPECT_EQ(one.parameters, two.parameters);
   EXPECT_EQ(one.first, two.first);
   EXPECT_EQ(one.second, two.second);

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "io/hdf5/hdf5.h"
 #include "tests/jobs/small_job.h"
 
 namespace trireme::tests {
@@ -35,6 +38,36 @@ TEST_F(Bits, OneMicroBatchARankOnEight) {
   const JobResult one = run_job(1, small_job(at("one"), {}, eight));
   ASSERT_EQ(one.exit_code, 0) << one.output;
   expect_same_end(run_job(8, small_job(at("eight"), {}, eight)), one);
+}
+
+// Random numbers drawn in evaluation and prediction go by the micro-batch's place, not by who computes it.
+TEST_F(Bits, RandomNumbersInEvaluationAndPrediction) {
+  const std::vector<std::string> noisy{"plugin=" TRIREME_TROUBLED, "model={ noisy = true }", "train.steps=12"};
+  const JobResult one = run_job(1, small_job(at("one"), {}, noisy));
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  EXPECT_THAT(metrics_of(one), HasSubstr("\"evaluation\""));
+  expect_same_end(run_job(2, small_job(at("two"), {}, noisy)), one);
+  expect_same_end(run_job(4, small_job(at("four"), {}, noisy)), one);
+
+  const auto predict = [&](int ranks, const std::string& model) {
+    const std::filesystem::path file = at("one") / (std::to_string(ranks) + model + ".h5");
+    TestJob job = small_job(at("one"), {"--output", file.string()}, noisy);
+    job.sets.push_back("model={ " + model + " }");
+    job.command = "predict";
+    const JobResult result = run_job(ranks, job);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    std::vector<float> logits(1000);
+    if (result.exit_code == 0)
+      io::Hdf5File::open(file)->read("/logits", 0, 100, Dtype::f32, std::as_writable_bytes(std::span(logits)));
+    return logits;
+  };
+  const auto first = predict(1, "noisy = true"), plain = predict(1, "noisy = false");
+  EXPECT_EQ(predict(2, "noisy = true"), first);
+  EXPECT_EQ(predict(4, "noisy = true"), first);
+  int unlike = 0;  // the noise of the first batch of 32 and of the second, which are other numbers
+  for (std::size_t i = 0; i < 320; ++i)
+    unlike += std::abs((first[i] - plain[i]) - (first[320 + i] - plain[320 + i])) > 1e-3f;
+  EXPECT_GT(unlike, 300);
 }
 
 // Ranks that are no power of two: the library's all-reduce, the same bits when the same run is repeated.

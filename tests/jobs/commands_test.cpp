@@ -126,6 +126,24 @@ TEST_F(Commands, PredictWritesTheSameOnAnyNumberOfRanks) {
   EXPECT_EQ(again.exit_code, 64) << again.output;
 }
 
+// Three batches on four ranks: one rank has nothing to write, and it is not the one that makes the datasets.
+TEST_F(Commands, PredictWithFewerBatchesThanRanks) {
+  std::vector<std::vector<float>> logits;
+  for (const int ranks : {1, 4}) {
+    const fs::path output = folder_->path() / ("few-" + std::to_string(ranks) + ".h5");
+    const JobResult result =
+        run(ranks, "predict", {"--output", output.string(), "--checkpoint", newest(), "--set", "train.batch=40"});
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    logits.emplace_back(1000);
+    io::Hdf5File::open(output)->read("/logits", 0, 100, Dtype::f32, std::as_writable_bytes(std::span(logits.back())));
+    EXPECT_FALSE(fs::exists(output.string() + ".part"));
+  }
+  EXPECT_TRUE(logits[0] == logits[1]);
+  const JobResult nowhere = run(2, "predict", {"--output", (folder_->path() / "no/folder.h5").string()});
+  EXPECT_EQ(nowhere.exit_code, 64) << nowhere.output;
+  EXPECT_THAT(nowhere.output, HasSubstr("its folder is not there"));
+}
+
 TEST_F(Commands, InspectShowsAndVerifies) {
   const Finished text = run_trireme({"inspect", newest()});
   EXPECT_EQ(text.exit_code, 0) << text.output;

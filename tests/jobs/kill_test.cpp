@@ -83,5 +83,25 @@ TEST(KillUnderMpirun, EnableRecoveryInALongStep) {
   expect_same_end(run_job(1, small_job(folder.path(), {"--resume", "auto"})), undisturbed());
 }
 
+// An error of one rank alone ends it before anything is torn down: the writer, whose slice takes 30 s more, is not waited for.
+TEST(ErrorOfOneRank, EndsItAtOnce) {
+  const TestFolder folder("throw");
+  Faults faults;
+  faults.inject = "rank=1,event=writing_slice,action=delay,ms=30000;rank=1,event=forward,count=24,action=throw";
+  const JobResult failed = run_job(2, small_job(folder.path()), faults);
+  EXPECT_THAT(failed.output, HasSubstr("fault: rank 1 reached writing_slice"));
+  EXPECT_THAT(failed.output, HasSubstr("fault: rank 1 reached forward 24"));
+  expect_gone(failed, 70);
+}
+
+// Evaluations and saves that take longer than train.watchdog_s, but move: no hang.
+TEST(Watchdog, LeavesSlowEvaluationsAndSavesAlone) {
+  const TestFolder folder("slow");
+  Faults faults;
+  faults.inject =
+      "rank=1,event=evaluation,count=5,action=delay,ms=500;rank=1,event=writing_slice,count=10,action=delay,ms=700";
+  expect_same_end(run_job(2, small_job(folder.path(), {}, {"train.watchdog_s=1"}), faults), undisturbed());
+}
+
 }  // namespace
 }  // namespace trireme::tests

@@ -69,6 +69,39 @@ TEST_F(Refusal, UnknownKeysWithTheNearest) {
   EXPECT_THAT(model_key.output, HasSubstr("unknown key 'model.hiden': did you mean 'model.hidden'?"));
 }
 
+TEST_F(Refusal, BestByAMetricThatTheModelDoesNotReport) {
+  const JobResult result = run_job(2, job({"eval.best=acuracy:max"}));
+  expect_refused(result, 64);
+  EXPECT_THAT(result.output, HasSubstr("eval.best = \"acuracy\": this model reports 'accuracy', 'loss'; did you mean "
+                                       "'accuracy'?"));
+}
+
+TEST_F(Refusal, StrictOnUnlikeProcessors) {
+  Faults two;
+  two.by_mpirun = true;
+  two.each = {{{}, {}}, {{}, {"ONEDNN_MAX_CPU_ISA=SSE41"}}};
+  const JobResult strict = run_job(2, job({"reproducible=strict"}), two);
+  expect_refused(strict, 64);
+  EXPECT_THAT(strict.output,
+              AllOf(HasSubstr("refuses ranks on different devices: rank 0 computes on"), HasSubstr("SSE4.1")));
+  const JobResult warned = run_job(2, job({"train.steps=2"}), two);
+  EXPECT_EQ(warned.exit_code, 0) << warned.output;
+  EXPECT_THAT(warned.output, HasSubstr("bits are promised for these hosts alone: rank 0 computes on"));
+}
+
+// Two tensors of one shape that changed places: their bytes would fit into each other's place.
+TEST_F(Refusal, EvaluationByAModelWithAnotherOrder) {
+  TestJob trained = job({"plugin=" TRIREME_TROUBLED, "model={}", "train.steps=8"});
+  const JobResult done = run_job(1, trained);
+  ASSERT_EQ(done.exit_code, 0) << done.output;
+  trained.command = "eval";
+  EXPECT_EQ(run_job(1, trained).exit_code, 0);
+  trained.sets.emplace_back("model={ swapped = true }");
+  const JobResult result = run_job(2, trained);
+  EXPECT_EQ(result.exit_code, 64) << result.output;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("is not of this model"), HasSubstr("another order of tensors")));
+}
+
 TEST_F(Refusal, PluginThatIsNotThere) {
   const JobResult result = run_job(2, job({"plugin=convnett"}));
   expect_refused(result, 64);
@@ -120,15 +153,18 @@ TEST_F(Refusal, RunDirectoryOfALiveRun) {
   for (const std::string& set : longer.sets) first.command.insert(first.command.end(), {"--set", set});
   first.environment = {{"TRIREME_FAULT", "event=forward,count=2,action=delay,ms=60000"}};
   JobResult second;
+  std::string summary_beside;
   first.on_line = [&](const std::string& line, pid_t pid) {
     if (line.find("fault: rank 0 reached forward 2") != 0) return;
     second = run_job(1, longer);
+    summary_beside = summary_of(second, "result");
     ::kill(pid, SIGKILL);
   };
   const Finished killed = run_process(first);
   EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   EXPECT_EQ(second.exit_code, 64) << second.output;
   EXPECT_THAT(second.output, AllOf(HasSubstr("another run works here"), HasSubstr("pid "), HasSubstr("--run-dir")));
+  EXPECT_EQ(summary_beside, "running");  // the first one's: it lives
   // Dead by now: taken over at once.
   const JobResult third = run_job(1, longer);
   EXPECT_EQ(third.exit_code, 0) << third.output;

@@ -79,6 +79,20 @@ TEST(StopInEvaluation, IsRunAgain) {
   expect_same_end(resumed, undisturbed());
 }
 
+// The one after the last step too: a run is done once it is evaluated.
+TEST(StopInEvaluation, AfterTheLastStepIsNotTheEnd) {
+  const TestFolder folder("last-evaluation");
+  const JobResult stopped = run_job(2, small_job(folder.path()), signal_at("evaluation", 17, SIGTERM));
+  expect_stopped(stopped);  // four rounds each after steps 8, 15, 22 and 29
+  EXPECT_EQ(summary_of(stopped, "steps"), "30");
+  EXPECT_THAT(stopped.output, HasSubstr("stopped in the evaluation after the last step"));
+  EXPECT_THAT(metrics_of(stopped), Not(HasSubstr("{\"step\":30,\"evaluation\"")));
+  const JobResult resumed = run_job(2, small_job(folder.path(), {"--resume", "must"}));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(resumed.state_sha256, undisturbed().state_sha256);  // step 30 is saved anew, with its evaluation
+  EXPECT_EQ(metrics_of(resumed), metrics_of(undisturbed()));
+}
+
 // The first evaluation has the largest loss, and here that is the best: its checkpoint outlives newer ones.
 TEST(StopInEvaluation, TheBestIsKept) {
   const TestFolder folder("best");

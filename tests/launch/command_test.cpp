@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/threads.h"
@@ -67,10 +70,30 @@ TEST_F(Command, MpirunElsewhere) {
   const int many = 4 * usable_cores();
   const auto words = of(many);
   EXPECT_EQ(words.front(), "mpirun");
-  EXPECT_THAT(words, AllOf(Contains("--oversubscribe"), Contains(std::to_string(many)), Contains(self_)));
+  EXPECT_THAT(words, AllOf(Contains(std::to_string(many)), Contains(self_)));
   EXPECT_EQ(words.back(), "job.toml");
-  if (usable_cores() > 1) {
-    EXPECT_THAT(of(2), Not(Contains("--oversubscribe")));
+}
+
+// Open MPI counts cores without hyper-threads, and the slots of an allocation: what starts is the caller's word.
+TEST_F(Command, MpirunNeverCountsSlots) {
+  program("mpirun");
+  for (const int ranks : {2, usable_cores() + 1}) EXPECT_THAT(of(ranks), Contains("--oversubscribe")) << ranks;
+}
+
+TEST_F(Command, MpirunPassesOnWhatRanksElsewhereNeed) {
+  program("mpirun");
+  const char* const names[] = {"LD_LIBRARY_PATH", "TRIREME_PLUGIN_PATH", "HDF5_PLUGIN_PATH", "HDF5_USE_FILE_LOCKING"};
+  for (const char* const name : names) {
+    const char* const before = std::getenv(name);
+    const std::optional<std::string> kept = before == nullptr ? std::nullopt : std::optional<std::string>(before);
+    ::unsetenv(name);
+    EXPECT_THAT(of(2), Not(Contains(name)));
+    ::setenv(name, "x", 1);
+    const std::vector<std::string> words = of(2);
+    const auto at = std::find(words.begin(), words.end(), name);
+    ASSERT_TRUE(at != words.end() && at != words.begin()) << name;
+    EXPECT_EQ(*std::prev(at), "-x");
+    kept ? ::setenv(name, kept->c_str(), 1) : ::unsetenv(name);
   }
 }
 

@@ -106,10 +106,60 @@ TEST_F(Launch, OldSummaryIsNotTakenForThisRun) {
   EXPECT_THAT(read("summary.json"), HasSubstr("stopped"));
 }
 
-TEST_F(Launch, OldRunningSummaryIsCompleted) {
-  std::ofstream(folder_ / "summary.json") << R"({"result": "running", "attempt": "a"})";
+// A second launch beside a live run is refused; the summary is the live run's.
+TEST_F(Launch, RunningSummaryOfAnotherRunIsLeftAlone) {
+  const std::string summary = R"({"result": "running", "attempt": "a"})";
+  std::ofstream(folder_ / "summary.json") << summary;
+  EXPECT_EQ(run({"say", "error: another run works here", "exit", "64"}), 64);
+  EXPECT_EQ(read("summary.json"), summary);
   EXPECT_EQ(run({"kill"}), 71);
+  EXPECT_EQ(read("summary.json"), summary);
+}
+
+// The same where the live run began to write only after the second launch had looked.
+TEST_F(Launch, RunThatBeganMeanwhileIsLeftAlone) {
+  const std::string summary = R"({"result": "running", "attempt": "a", "launch": "another-launcher"})";
+  EXPECT_EQ(run({"summary", file("summary.json"), summary, "exit", "64"}), 64);
+  EXPECT_EQ(read("summary.json"), summary);
+  const std::string done = R"({"result": "stopped", "attempt": "c", "launch": "another-launcher", "exit_code": 75})";
+  EXPECT_EQ(run({"summary", file("summary.json"), done, "exit", "64"}), 64);
+}
+
+TEST_F(Launch, RunThatNamesItsLauncherIsCompleted) {
+  EXPECT_EQ(run({"begin", file("summary.json"), "kill"}), 71);
   EXPECT_EQ(read_outcome(folder_)->result, "died");
+  EXPECT_FALSE(read_outcome(folder_)->launch.empty());
+}
+
+// As nohup and a script's `&` have it: the signal reaches nobody, and the run goes on.
+TEST_F(Launch, IgnoredSignalsStayIgnored) {
+  for (const int signal : {SIGHUP, SIGINT}) {
+    std::signal(signal, SIG_IGN);
+    const pid_t pid = start({"save", file("saved")});
+    std::signal(signal, SIG_DFL);
+    ASSERT_TRUE(within(20, [&] { return exists("saved.ready"); }));
+    ::kill(pid, signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_FALSE(exists("saved")) << "signal " << signal;
+    ::kill(pid, SIGTERM);
+    EXPECT_EQ(end_of(pid), 75);
+    EXPECT_EQ(read("saved"), "SIGUSR1");
+    std::filesystem::remove(folder_ / "saved");
+    std::filesystem::remove(folder_ / "saved.ready");
+  }
+}
+
+// Whatever the launcher's caller has blocked or ignored.
+TEST_F(Launch, RanksStartWithTheNormalMask) {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, &before);
+  std::signal(SIGPIPE, SIG_IGN);
+  const pid_t pid = start({"signals", file("signals")});
+  std::signal(SIGPIPE, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(end_of(pid), 0);
+  EXPECT_EQ(read("signals"), "0 blocked, PIPE default");
 }
 
 TEST_F(Launch, UnknownCodesBecomeLostPeer) { EXPECT_EQ(run({"exit", "134"}), 71); }

@@ -25,7 +25,8 @@ void write_file(const std::string& path, const std::string& text) {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// fake summary PATH JSON | say TEXT | exit CODE | kill | orphan PIDFILE | save PATH | stubborn PATH, one after the other.
+// fake summary PATH JSON | begin PATH | signals PATH | say TEXT | exit CODE | kill | orphan PIDFILE | save PATH | reason |
+// stubborn PATH, one after the other.
 int fake_rank(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
@@ -33,6 +34,18 @@ int fake_rank(int argc, char** argv) {
     if (word == "summary") {
       const std::string path = next();
       write_file(path, next());
+    } else if (word == "begin") {  // as a run does
+      write_file(next(), std::string(R"({"result": "running", "attempt": "b", "launch": ")") +
+                             std::getenv("TRIREME_LAUNCH") + "\"}");
+    } else if (word == "signals") {
+      sigset_t set;
+      ::sigprocmask(SIG_BLOCK, nullptr, &set);
+      int blocked = 0;
+      for (int number = 1; number < 32; ++number) blocked += sigismember(&set, number) == 1;
+      struct sigaction pipe {};
+      ::sigaction(SIGPIPE, nullptr, &pipe);
+      write_file(next(), std::to_string(blocked) + " blocked, PIPE " +
+                             (pipe.sa_handler == SIG_DFL ? "default" : "not default"));
     } else if (word == "say") {
       std::fprintf(stderr, "%s\n", next().c_str());
     } else if (word == "exit") {
@@ -56,6 +69,11 @@ int fake_rank(int argc, char** argv) {
       while (!trireme::launch::stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       write_file(path, trireme::launch::stop_reason());
       return 75;
+    } else if (word == "reason") {  // the number of the signal that asked
+      trireme::launch::catch_stop_requests();
+      while (!trireme::launch::stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      const std::string reason = trireme::launch::stop_reason();
+      return reason == "SIGTERM" ? SIGTERM : reason == "SIGINT" ? SIGINT : reason == "SIGUSR1" ? SIGUSR1 : 0;
     } else if (word == "stubborn") {  // hears USR1, goes on
       ::signal(SIGUSR1, SIG_IGN);
       write_file(next() + ".ready", "");

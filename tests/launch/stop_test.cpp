@@ -59,6 +59,33 @@ TEST(Stop, SecondInterruptEndsTheProcess) {
             128 + SIGINT);
 }
 
+// nohup and scripts ignore some; a thread that waits for them would take them all the same.
+TEST(Stop, IgnoredSignalsAreNoRequest) {
+  EXPECT_EQ(in_a_process([] {
+              std::signal(SIGINT, SIG_IGN);
+              catch_stop_requests();
+              ::kill(::getpid(), SIGINT);
+              ::usleep(200000);
+              if (reason_is("") != 0) return 1;
+              ::kill(::getpid(), SIGTERM);
+              return reason_is("SIGTERM");
+            }),
+            0);
+}
+
+// From the first line of main to catch_stop_requests(), with an exec between.
+TEST(Stop, HeldRequestsAreHeardLater) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    EXPECT_EQ(in_a_process([signal] {
+                hold_stop_requests();
+                ::kill(::getpid(), signal);
+                ::execl("/proc/self/exe", "held", "fake", "reason", nullptr);
+                return 2;
+              }),
+              signal);
+  }
+}
+
 // A signal's frame on the stack of a thread that computes would destroy the heap: oneDNN's kernels use the stack pointer.
 TEST(Stop, ThreadsThatWorkTakeNoSignal) {
   EXPECT_EQ(in_a_process([] {

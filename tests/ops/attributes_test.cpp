@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/ops/op.h"
 
@@ -66,6 +68,12 @@ TEST(Attributes, RefuseUnknownNamesAndWrongKinds) {
   const std::int64_t pair[] = {1, 1};
   EXPECT_EQ(error_of([&] { attributes.set("relu", pair); }),
             "conv2d: attribute 'relu' takes a number, not a list of 2 integers");
+  for (const double number : {0.5, 1e300, -1e16, std::nan("")}) {
+    attributes.set("relu", number);
+    EXPECT_THAT(error_of([&] { (void)attributes.flag("relu"); }), HasSubstr("conv2d: attribute 'relu' = "));
+  }
+  attributes.set("relu", -9007199254740992.0);
+  EXPECT_EQ(attributes.integer("relu"), -(std::int64_t{1} << 53));
   const std::int64_t nine[9] = {};
   EXPECT_EQ(error_of([&] { attributes.set("padding", nine); }),
             "conv2d: attribute 'padding' takes at most 8 integers, not 9");

@@ -1,4 +1,4 @@
-// The backends that the op tests run on. A new one is an entry in backends.cpp.
+// The backends that the op tests run on: the CPU's, and the CUDA module's where TRIREME_CUDA_MODULE names one.
 #pragma once
 
 #include <memory>

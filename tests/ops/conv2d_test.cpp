@@ -28,6 +28,7 @@ TEST_P(Convolution, CountsItsTerms) {
   };
   const Values x = ones({2, size, size, in}), weight = ones({out, kernel, kernel, in});
   for (const auto& under_test : backends()) {
+    if (under_test.backend().kernels(op).forward == nullptr) continue;
     Application run(under_test, op, attributes, Mode::train, {x, weight});
     const auto expected = reference(Registry::get()[op], attributes, Mode::train, {x, weight});
     const auto y = run.forward();

@@ -158,6 +158,7 @@ Values Application::fetch(const Tensor& tensor) const {
   std::vector<std::byte> bytes(tensor.bytes());
   stream_.copy(bytes, {tensor.as<const std::byte>(), bytes.size()});
   stream_.synchronize();
+  device_->throw_fault();
   Values values{tensor.shape, tensor.dtype, std::vector<double>(static_cast<std::size_t>(tensor.elements()))};
   with_type(tensor.dtype, [&]<class T>(T) { decode<T>(bytes, values); });
   return values;

@@ -31,6 +31,7 @@ std::vector<Parameter> all_cases(bool with_gradient_only) {
   std::vector<Parameter> all;
   for (std::size_t backend = 0; backend < backends().size(); ++backend) {
     for (std::uint32_t op = 0; op < Registry::get().all().size(); ++op) {
+      if (backends()[backend].backend().kernels(op).forward == nullptr) continue;  // not on this backend
       const auto cases = Registry::get()[op].cases();
       for (std::size_t test = 0; test < cases.size(); ++test) {
         if (!with_gradient_only || trains(Registry::get()[op], cases[test])) all.push_back({backend, op, test});
@@ -66,7 +67,7 @@ class OpCase : public ::testing::TestWithParam<Parameter> {
         attributes_(attributes_of(op_, test_)),
         random_(1000 * GetParam().op + GetParam().test),
         in_(draw(test_, random_)) {}
-  ~OpCase() override { apply(ThreadBudget{}); }
+  ~OpCase() override { set_compute_threads(1); }
 
   [[nodiscard]] Application application(const std::vector<Values>& in) const {
     return {backends()[GetParam().backend], GetParam().op, attributes_, test_.mode, in};
@@ -187,7 +188,7 @@ TEST_P(OpCase, RepeatsBitByBit) {
   std::vector<std::optional<Values>> weights, first_gradients;
   for (const int threads : {2, 2, 1, 3}) {
     if (threads != 2 && !ours) break;
-    apply(ThreadBudget{.compute = threads});
+    set_compute_threads(threads);
     auto run = application(in_);
     const auto out = run.forward();
     if (first_out.empty()) first_out = out, weights = draw_gradients(out);
@@ -206,7 +207,7 @@ TEST_P(OpCase, RepeatsBitByBit) {
 
 TEST_P(OpCase, NanComesOut) {
   for (std::size_t i = 0; i < in_.size(); ++i) {
-    if (!is_floating(in_[i].dtype)) continue;
+    if (!is_floating(in_[i].dtype) || in_[i].values.empty()) continue;
     for (const std::size_t k : {std::size_t{0}, in_[i].values.size() / 2, in_[i].values.size() - 1}) {
       auto poisoned = in_;
       poisoned[i].values[k] = std::nan("");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
 #include "core/base/error.h"
 #include "tests/ops/harness.h"
@@ -50,6 +51,32 @@ TEST_P(Loss, HugeLogitsStayFinite) {
   const double third = 1.0 / 3;
   const std::vector<double> expected{0, 0, 0, third, third, third - 1};
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(gradients[0]->values[i], expected[i], 1e-6);
+}
+
+// More than a warp takes: on CUDA a whole block shares a row, here of an odd length.
+TEST_P(Loss, RowsOfManyClassesAgreeWithSumsInF64) {
+  constexpr std::size_t rows = 3, classes = 3001;
+  Values logits{{rows, classes}, Dtype::f32, {}};
+  const Values labels{{rows}, Dtype::i64, {2990, 17, 1500}};
+  for (std::size_t i = 0; i < rows * classes; ++i) logits.values.push_back(static_cast<double>(i * 37 % 101) / 32);
+  for (std::size_t row = 0; row < rows; row += 2)  // two of three are right
+    logits.values[row * classes + static_cast<std::size_t>(labels.values[row])] = 4;
+  auto run = make("softmax_cross_entropy", {logits, labels});
+  const auto out = run.forward();
+  const auto gradients = run.backward({Values{{1}, Dtype::f64, {1}}, std::nullopt}, 1);
+  double loss = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::span<const double> x(&logits.values[row * classes], classes);
+    double total = 0;
+    for (const double value : x) total += std::exp(value);
+    const auto label = static_cast<std::size_t>(labels.values[row]);
+    loss += std::log(total) - x[label];
+    for (std::size_t c = 0; c < classes; ++c)
+      ASSERT_NEAR(gradients[0]->values[row * classes + c], std::exp(x[c]) / total - (c == label ? 1 : 0), 1e-6)
+          << row << ", " << c;
+  }
+  EXPECT_NEAR(out[0].values[0], loss, 1e-5 * loss);  // f32 sums of 3,001 terms
+  EXPECT_EQ(make("accuracy", {logits, labels}).forward()[0].values[0], 2);
 }
 
 TEST_P(Loss, LabelOutOfRangeIsNamed) {

@@ -83,8 +83,11 @@ grep -v libxxhash-dev <<<"$all" >"$work/installed"
 play apt-get ':'
 expect 'apt says yes and installs nothing' 74 'still missing after the installation: libxxhash-dev'
 
-grep -v libdnnl <<<"$all" >"$work/installed"
 play python3 'exit 1'
+expect 'an installed oneDNN will do alone' 0 'everything is there' --onednn
+sed 's/^libdnnl-dev.*/libdnnl-dev installed 2.7.2-1/' <<<"$all" >"$work/installed"
+expect 'an old one will not' 64 'needs python3 with pip' --onednn
+grep -v libdnnl <<<"$all" >"$work/installed"
 expect 'oneDNN alone needs pip' 64 'needs python3 with pip' --onednn
 play uname 'echo riscv64'
 expect 'no wheels for this processor' 64 'no oneDNN wheels for riscv64' --onednn
@@ -93,5 +96,7 @@ touch "$work/own/dnnl-config.cmake"
 dnnl_DIR=$work/own expect 'a oneDNN of the user' 0 'everything is there'
 rm "$work/bin/dpkg-query"
 expect 'no Debian' 64 'INSTALL.md'
+play uname 'echo x86_64'
+expect 'oneDNN alone on no Debian' 64 'needs python3 with pip' --onednn
 
 [ "$failures" -eq 0 ] || { echo "$failures failed"; exit 1; }

@@ -264,6 +264,24 @@ TEST_F(RecorderTest, AFullDiskIsReportedByALaterCall) {
   }
 }
 
+// A run that lost its directory adds no line to its successor's.
+TEST_F(RecorderTest, WritesOnlyWhatItIsAllowedTo) {
+  RecorderOptions mine = options();
+  bool owner = true;
+  mine.check = [&owner] {
+    if (!owner) fail(ExitCode::io, "this run no longer owns its directory");
+  };
+  Recorder recorder(mine);
+  record(recorder, 0);
+  recorder.sync();
+  const std::string before = content(folder_ / "metrics.jsonl");
+  EXPECT_NE(before, "");
+  owner = false;
+  record(recorder, 1);
+  EXPECT_THROW(recorder.sync(), Error);
+  EXPECT_EQ(content(folder_ / "metrics.jsonl"), before);
+}
+
 TEST(ConsoleLine, SaysWhereTheRunIsAndHowLongItTakes) {
   RecorderOptions options;
   options.metric_names = {"accuracy"};

@@ -6,7 +6,7 @@ usage: words_test.py SOURCE BUILD
 README's commands run in one folder, in their order, with the job of README's own TOML block, on the first samples of
 Fashion-MNIST under the names that README uses.
 """
-import gzip, os, re, shutil, subprocess, sys, tempfile
+import gzip, json, os, re, shutil, signal, subprocess, sys, tempfile, time
 
 ELSEWHERE = {
     "bash tests/run.sh": "this very run",
@@ -21,8 +21,12 @@ def blocks(path, language):
     return re.findall(r"^```" + language + r"\n(.*?)^```", open(path, encoding="utf-8").read(), re.S | re.M)
 
 
+def is_script(block):
+    return block.startswith("#!")
+
+
 def commands(path):
-    for block in blocks(path, "bash"):
+    for block in filter(lambda block: not is_script(block), blocks(path, "bash")):
         for line in block.replace("\\\n", " ").splitlines():
             line = re.sub(r"\s+#.*", "", line).strip()
             if line and not line.startswith("#"):
@@ -39,6 +43,32 @@ def small_idx(name, folder, samples):
     header = data[:4] + samples.to_bytes(4, "big") + data[8:4 + 4 * rank]
     with gzip.open(f"{folder}/{name}", "wb") as out:
         out.write(header + data[len(header):len(header) + samples * each])
+
+
+def run_job_script(script, job, folder, environment, signal_it):
+    """The job script as Slurm runs it, with a scontrol that notes its words: (exit code, requeued, result, output)."""
+    os.makedirs(os.path.join(folder, "bin"))
+    open(os.path.join(folder, "job.sh"), "w").write(script)
+    open(os.path.join(folder, "job.toml"), "w").write(job)
+    scontrol = os.path.join(folder, "bin", "scontrol")
+    open(scontrol, "w").write(f'#!/bin/sh\necho "$*" >>"{folder}/scontrol"\n')
+    os.chmod(scontrol, 0o755)
+    environment = dict(environment, SLURM_JOB_ID="4711", SLURM_NTASKS="1",
+                       PATH=f"{folder}/bin:{environment['PATH']}", TRIREME_FAULT="event=forward,action=delay,ms=5")
+    shell = subprocess.Popen(["bash", "job.sh"], cwd=folder, env=environment, stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    metrics = os.path.join(folder, "runs/job/metrics.jsonl")
+    until = time.time() + 60
+    while signal_it and shell.poll() is None and time.time() < until:
+        if os.path.exists(metrics) and os.path.getsize(metrics) > 0:
+            shell.send_signal(signal.SIGUSR1)  # to the batch shell alone, as --signal=B: has it
+            break
+        time.sleep(0.02)
+    output = shell.communicate(timeout=200)[0]
+    requeued = os.path.join(folder, "scontrol")
+    summary = os.path.join(folder, "runs/job/summary.json")
+    return (shell.returncode, open(requeued).read() if os.path.exists(requeued) else "",
+            json.load(open(summary))["result"] if os.path.exists(summary) else "", output)
 
 
 def main():
@@ -80,6 +110,20 @@ def main():
         for line in commands(install):
             if line not in ELSEWHERE:
                 run(line, copy)
+        # The job script: stopped before the limit it saves and is queued again; done or refused it is not.
+        scripts = list(filter(is_script, blocks(install, "bash")))
+        assert len(scripts) == 1, "INSTALL.md has one job script"
+        long_job = re.sub(r"^epochs = .*", "epochs = 1000", jobs[0], flags=re.M).replace('"data/', f'"{work}/data/')
+        for name, job, signal_it, expected in (
+                ("stopped", long_job, True, (75, "requeue 4711\n", "stopped")),
+                ("done", long_job.replace("epochs = 1000", "steps = 2"), False, (0, "", "done")),
+                ("refused", long_job.replace("batch =", "bacth ="), False, (64, "", ""))):
+            ran += 1
+            *found, output = run_job_script(scripts[0], job, os.path.join(work, "script-" + name), environment, signal_it)
+            print(f"{'ok     ' if tuple(found) == expected else 'FAILED '} INSTALL.md's job script, {name}", flush=True)
+            if tuple(found) != expected:
+                failures.append(f"INSTALL.md's job script, {name}: {found}, expected {expected}")
+                print(output[-2000:])
         # What the words say about code must be the code.
         listing = open(os.path.join(source, "plugins/conditional-net/conditional_net.cpp"), encoding="utf-8").read()
         if listing.strip() not in open(readme, encoding="utf-8").read():

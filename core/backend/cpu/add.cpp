@@ -20,6 +20,7 @@ void forward(const Forward& f) {
     return;
   }
   const std::size_t columns = columns_of(f.in[0]);
+  if (columns == 0) return;
   parallel_for(rows_of(f.in[0]), grain / columns + 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) add_range(a + i * columns, b, y + i * columns, columns);
   });

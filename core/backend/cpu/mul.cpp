@@ -22,6 +22,7 @@ void product(const Tensor& a, const Tensor& b, const Tensor& y) {
     return;
   }
   const std::size_t columns = columns_of(a);
+  if (columns == 0) return;
   parallel_for(rows_of(a), grain / columns + 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       multiply_range(left + i * columns, right, into + i * columns, columns);

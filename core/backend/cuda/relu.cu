@@ -1,46 +1,42 @@
-// relu. Forward writes y = x where x ≥ 0, else 0; NaN stays NaN. Backward writes dx = dy where y > 0, else 0.
-#include "core/backend/cuda/kernels.h"
-#include "core/device/cuda/launch.h"
+// relu. Forward writes y = x where x ≥ 0, else 0; NaN stays NaN. Backward writes dx = dy where y > 0, else 0 (NaN in y passes
+// dy, as on the CPU).
+#include "core/backend/cuda/columns.h"
+#include "core/backend/cuda/launch.h"
 
 namespace trireme::backend::cuda {
 namespace {
 
-using device::cuda::blocks_for;
-using device::cuda::launch;
-using device::cuda::threads_per_block;
+__device__ float relu_of(float x) { return x < 0.0f ? 0.0f : x; }
 
+template <bool Wide>
 __global__ void relu_kernel(const float* x, float* y, std::size_t count) {
-  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
-  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    y[i] = x[i] < 0.0f ? 0.0f : x[i];
-  }
+  for_each_group<Wide>(
+      count,
+      [&](std::size_t g) {
+        const float4 v = reinterpret_cast<const float4*>(x)[g];
+        reinterpret_cast<float4*>(y)[g] = float4{relu_of(v.x), relu_of(v.y), relu_of(v.z), relu_of(v.w)};
+      },
+      [&](std::size_t i) { y[i] = relu_of(x[i]); });
 }
 
-// dy null: no gradient came, which counts as zero.
-__global__ void relu_gradient_kernel(const float* dy, const float* y, float* dx, std::size_t count) {
-  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
-  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    dx[i] = dy != nullptr && y[i] > 0.0f ? dy[i] : 0.0f;
-  }
-}
+void forward(const Forward& f) { relu(f.in[0].as<float>(), f.out[0].as<float>(), count(f.out[0]), f.stream); }
 
-void forward(const ops::Forward& f) {
-  const auto count = static_cast<std::size_t>(f.out[0].elements());
-  if (count == 0) return;
-  launch("relu", relu_kernel, blocks_for(count), threads_per_block, f.stream, f.in[0].as<float>(), f.out[0].as<float>(),
-         count);
-}
-
-void backward(const ops::Backward& b) {
-  const auto count = static_cast<std::size_t>(b.out[0].elements());
-  if (count == 0 || b.in_grads.empty() || !b.in_grads[0]) return;
-  const float* const dy = b.out_grads.empty() ? nullptr : b.out_grads[0].as<float>();
-  launch("relu gradient", relu_gradient_kernel, blocks_for(count), threads_per_block, b.stream, dy,
-         b.out[0].as<float>(), b.in_grads[0].as<float>(), count);
+void backward(const Backward& b) {
+  const Tensor dx = tensor_or_none(b.in_grads, 0);
+  if (!dx) return;
+  relu_gradient(tensor_or_none(b.out_grads, 0).as<float>(), b.out[0].as<float>(), dx.as<float>(), 1, count(b.out[0]),
+                nullptr, b.scratch, b.stream);
 }
 
 }  // namespace
 
-ops::OpKernels relu_kernels() { return {forward, backward}; }
+void relu(const float* x, float* y, std::size_t count, device::Stream& stream) {
+  if (count == 0) return;
+  const bool wide = aligned16(x, y);
+  launch("relu", wide ? relu_kernel<true> : relu_kernel<false>, blocks_for_groups(count, wide), threads_per_block,
+         stream, x, y, count);
+}
+
+OpKernels relu_kernels() { return {forward, backward}; }
 
 }  // namespace trireme::backend::cuda

@@ -88,7 +88,7 @@ void Heart::listen(double now) {
   check(MPI_Test(&farewell_, &arrived, MPI_STATUS_IGNORE), -1);
   if (arrived != 0) {
     say(rank_, told_.why);
-    _exit(told_.code);
+    exit_now(told_.code);
   }
   for (Neighbour& neighbour : neighbours_) {
     for (arrived = 1; arrived != 0;) {
@@ -122,12 +122,20 @@ void Heart::judge(double now) {
                       neighbour.in.phase[0] != '\0' ? neighbour.in.phase : "start", named(rank_), watchdog_.step(),
                       watchdog_.phase()));
   }
+  if (companion_.failure && now - asked_at_ >= beat_every) {
+    asked_at_ = now;
+    if (const std::string met = companion_.failure(); !met.empty())
+      leave(lost_peer, rank_,
+            fmt::format("{} in step {}, phase {}: {}", named(rank_), watchdog_.step(), watchdog_.phase(), met));
+  }
   const double stalled = watchdog_.stalled(now);
-  const double patience = options_.watchdog_s + (collective_ != nullptr ? grace : 0.0);
-  if (stalled <= patience) return;
-  const std::string waiting = collective_ == nullptr ? "in no collective"
-                                                     : fmt::format("in collective {} waiting for {}", collective_,
-                                                                   awaited_ < 0 ? "all" : named(awaited_));
+  if (stalled <= options_.watchdog_s) return;
+  const bool on_device = companion_.waiting && companion_.waiting();
+  if (stalled <= options_.watchdog_s + (collective_ != nullptr || on_device ? grace : 0.0)) return;
+  const std::string waiting = on_device                ? "in a collective of the device"
+                              : collective_ == nullptr ? "in no collective"
+                                                       : fmt::format("in collective {} waiting for {}", collective_,
+                                                                     awaited_ < 0 ? "all" : named(awaited_));
   leave(lost_peer, rank_,
         fmt::format("{} hangs: no progress for {:.1f} s in step {}, phase {}, {}; if steps are that long, raise "
                     "train.watchdog_s",
@@ -147,6 +155,11 @@ void Heart::leave(int code, int culprit, const std::string& why) {
   farewell.culprit = culprit;
   put(farewell.why, why);
   tell(farewell);
+  exit_now(code);
+}
+
+void Heart::exit_now(int code) {
+  if (companion_.abort) companion_.abort();
   _exit(code);
 }
 

@@ -32,6 +32,8 @@ class Heart {
   void awaiting(int rank) { awaited_ = rank; }
   // MPI_SUCCESS, or a lost peer in MPI's own words.
   void check(int result, int peer);
+  // From now on; the communication thread calls it too.
+  void accompany(Companion companion) { companion_ = std::move(companion); }
   // After the last barrier: no more silence is judged, open receives are cancelled.
   void stop();
 
@@ -62,6 +64,7 @@ class Heart {
   void judge(double now);
   void tell(const Farewell& farewell);
   [[noreturn]] void leave(int code, int culprit, const std::string& why);
+  [[noreturn]] void exit_now(int code);
   [[nodiscard]] std::string named(int rank) const;
 
   MPI_Comm beats_, leaving_;
@@ -73,7 +76,8 @@ class Heart {
   std::vector<Neighbour> neighbours_;
   Farewell told_;  // received
   MPI_Request farewell_ = MPI_REQUEST_NULL;
-  double polled_ = 0, beaten_ = 0;
+  Companion companion_;
+  double polled_ = 0, beaten_ = 0, asked_at_ = 0;
   bool stopped_ = false;
   const char* collective_ = nullptr;
   int awaited_ = -1;

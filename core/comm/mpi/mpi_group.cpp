@@ -39,7 +39,7 @@ class MpiGroup final : public GroupImpl {
     stream_.run([this] { connect(); });
     // MPI_Init and what follows block inside; a peer that died there would hold this rank for ever.
     if (!done_within(stream_.record(), options.watchdog_s)) {
-      say(rank_,
+      say(launched_as().rank,
           fmt::format("MPI did not connect the ranks within {} s; did one of them not start?", options.watchdog_s));
       _exit(static_cast<int>(ExitCode::lost_peer));
     }
@@ -59,12 +59,18 @@ class MpiGroup final : public GroupImpl {
   void broadcast(std::span<std::byte> data, int root) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void barrier() override;
-  void finish() override;
+  [[nodiscard]] bool finish() override;
   void abort(int code, const std::string& why) noexcept override {
     watchdog_.disarm();
     if (size_ > 1 && !finished_.load()) heart_->ask_to_leave(code, why);
   }
-  void progress(std::uint64_t step, const char* phase) noexcept override { watchdog_.progress(step, phase); }
+  void progress(std::uint64_t step, const char* phase, std::uint64_t part) noexcept override {
+    watchdog_.progress(step, phase, part);
+  }
+  void accompany(Companion companion) override {
+    stream_.run([this, given = &companion] { heart_->accompany(std::move(*given)); });
+    stream_.synchronize();
+  }
 
  private:
   // Names the collective for the watchdog while it lasts.
@@ -304,9 +310,10 @@ void MpiGroup::barrier() {
 }
 
 // Who passes the barrier knows that all came to it, so that from then on a silent peer is a finished one.
-// MPI_Finalize blocks; the run is over by then, so this rank does not wait for it longer than 10 s.
-void MpiGroup::finish() {
-  if (finished_.exchange(true)) return;
+// MPI_Finalize blocks; the run is over by then, so this rank does not wait for it longer than 10 s. The communication thread
+// stays in it, so the group can't be destroyed then.
+bool MpiGroup::finish() {
+  if (finished_.exchange(true)) return true;
   stream_.run([this] {
     barrier();
     heart_->stop();
@@ -318,7 +325,9 @@ void MpiGroup::finish() {
     MPI_Finalize();
   });
   constexpr double finalize_at_most = 10;  // s
-  if (!done_within(stream_.record(), finalize_at_most)) say(rank_, "MPI_Finalize did not return within 10 s");
+  if (done_within(stream_.record(), finalize_at_most)) return true;
+  say(rank_, "MPI_Finalize did not return within 10 s");
+  return false;
 }
 
 }  // namespace

@@ -43,9 +43,14 @@ class Single final : public GroupImpl {
     if (!mine.empty() && mine.data() != all.data()) std::memcpy(all.data(), mine.data(), mine.size());
   }
   void barrier() override {}
-  void finish() override { watchdog_.disarm(); }
+  [[nodiscard]] bool finish() override {
+    watchdog_.disarm();
+    return true;
+  }
   void abort(int, const std::string&) noexcept override { watchdog_.disarm(); }
-  void progress(std::uint64_t step, const char* phase) noexcept override { watchdog_.progress(step, phase); }
+  void progress(std::uint64_t step, const char* phase, std::uint64_t part) noexcept override {
+    watchdog_.progress(step, phase, part);
+  }
 
  private:
   std::chrono::microseconds watch() {

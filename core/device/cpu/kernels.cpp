@@ -1,4 +1,4 @@
-// Tree add, tile squares, scale and fill on the CPU.
+// Tree add, tile squares, scale, fill, seed and random numbers on the CPU.
 #include "core/device/cpu/kernels.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "core/base/simd.h"
 #include "core/base/threads.h"
 #include "core/device/cpu/tile.h"
+#include "core/device/random_math.h"
 
 namespace trireme::device::cpu {
 
@@ -78,10 +79,21 @@ void fill(std::span<float> values, float value, Stream& stream) {
   });
 }
 
+void seed(void* gradient, Dtype dtype, const StepBlock* block, double n, Stream& stream) {
+  stream.run([=] { write_seed(gradient, dtype, block, n); });
+}
+
+void random(const RandomFill& fill, Stream& stream) {
+  stream.run([fill] {
+    const RandomKey key = op_key(*fill.block, fill.ordinal);
+    for (std::size_t i = 0; i < fill.count; ++i) random_element(fill, key, i);
+  });
+}
+
 }  // namespace
 
 const Kernels& kernels() {
-  static constexpr Kernels table{update, add_f32, add_f64, tile_squares, scale, fill};
+  static constexpr Kernels table{update, add_f32, add_f64, tile_squares, scale, fill, seed, random};
   return table;
 }
 

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <mutex>
 
 #include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/device/cuda/capability.h"
 #include "core/device/cuda/check.h"
 #include "core/device/cuda/kernels.h"
+#include "core/device/cuda/shared.h"
 #include "core/device/cuda/stream.h"
 #include "core/device/device.h"
 #include "core/device/module.h"
@@ -14,10 +18,15 @@
 namespace trireme::device::cuda {
 namespace {
 
-constexpr int least_major = 8;  // compute capability: Ampere
+// What CMake was told to build for; an emulated build has code for whatever it emulates.
+#ifdef TRIREME_CUDA_ARCHITECTURES
+constexpr const char* architectures = TRIREME_CUDA_ARCHITECTURES;
+#else
+constexpr const char* architectures = "native";
+#endif
 
 const Kernels& table() {
-  static constexpr Kernels kernels{update, add, add_f64, tile_squares, scale, fill};
+  static constexpr Kernels kernels{update, add, add_f64, tile_squares, scale, fill, seed, random};
   return kernels;
 }
 
@@ -29,12 +38,7 @@ class CudaDevice final : public Device {
       : device_(device), name_(fmt::format("{} (sm_{}{})", properties.name, properties.major, properties.minor)) {
     check(cudaSetDevice(device_), "cudaSetDevice");
     compute_ = Stream(cuda::make_stream(device_));
-    factors_ = static_cast<UpdateFactors*>(allocate(sizeof(UpdateFactors)));
-    set_update_scratch(factors_);
   }
-  CudaDevice(const CudaDevice&) = delete;
-  CudaDevice& operator=(const CudaDevice&) = delete;
-  ~CudaDevice() override { free(factors_); }
 
   [[nodiscard]] Kind kind() const override { return Kind::cuda; }
   [[nodiscard]] std::string name() const override { return name_; }
@@ -42,7 +46,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] void* allocate(std::size_t bytes) override {
     check(cudaSetDevice(device_), "cudaSetDevice");
     void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) != cudaSuccess) {
+    if (const cudaError_t error = cudaMalloc(&memory, bytes); error != cudaSuccess) {
+      if (error != cudaErrorMemoryAllocation) check(error, "cudaMalloc");
       static_cast<void>(cudaGetLastError());
       std::size_t available = 0, total = 0;
       static_cast<void>(cudaMemGetInfo(&available, &total));
@@ -56,14 +61,20 @@ class CudaDevice final : public Device {
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     return memory;
   }
+  // Errors have nowhere to go from here; a sticky one is met again by the next call. Work under way may still use the
+  // memory: never in a steady step, so waiting for it costs nothing.
   void free(void* memory) override {
-    if (memory != nullptr) static_cast<void>(cudaFree(memory));
+    if (memory == nullptr) return;
+    static_cast<void>(cudaSetDevice(device_));
+    static_cast<void>(cudaDeviceSynchronize());
+    static_cast<void>(cudaFree(memory));
   }
 
   [[nodiscard]] void* allocate_pinned(std::size_t bytes) override {
     check(cudaSetDevice(device_), "cudaSetDevice");
     void* memory = nullptr;
     if (const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); error != cudaSuccess) {
+      if (stickiness(error) != Sticky::no) check(error, "cudaHostAlloc");
       static_cast<void>(cudaGetLastError());
       fail(ExitCode::io,
            "cuda: no pinned host memory for {} bytes ({:.1f} GiB): {}; raise the limit of locked memory "
@@ -74,35 +85,65 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free_pinned(void* memory) override {
-    if (memory != nullptr) static_cast<void>(cudaFreeHost(memory));
+    if (memory == nullptr) return;
+    static_cast<void>(cudaSetDevice(device_));
+    static_cast<void>(cudaDeviceSynchronize());
+    static_cast<void>(cudaFreeHost(memory));
   }
 
   [[nodiscard]] Stream compute_stream() override { return compute_; }
   [[nodiscard]] Stream make_stream(const char*) override { return Stream(cuda::make_stream(device_)); }
   [[nodiscard]] const Kernels& kernels() const override { return table(); }
 
+  void throw_fault() const override { throw_label_fault(*shared().fault); }
+
  private:
   int device_;
   std::string name_;
   Stream compute_;
-  UpdateFactors* factors_ = nullptr;
 };
+
+// Code of this build against the device: said where the driver has to compile it, refused where there is none.
+void check_code(int device, const cudaDeviceProp& properties) {
+  const int major = properties.major, minor = properties.minor;
+  const Code code = code_for(architectures, major, minor);
+  if (code == Code::binary) return;
+  const std::string all = with_device(architectures, major, minor);
+  if (code == Code::none)
+    fail(ExitCode::usage,
+         "cuda: device {} is {} (sm_{}{}); this build has code for CMAKE_CUDA_ARCHITECTURES={} alone: build with "
+         "-DCMAKE_CUDA_ARCHITECTURES=\"{}\", or use device = \"cpu\"",
+         device, properties.name, major, minor, architectures, all);
+  log::info(
+      "cuda: {} (sm_{}{}) is newer than the code of this build ({}): the driver compiles its PTX at the first start; "
+      "-DCMAKE_CUDA_ARCHITECTURES=\"{}\" avoids that",
+      properties.name, major, minor, architectures, all);
+}
 
 // Ranks of a host share its devices in turn.
 std::shared_ptr<Device> make(int local_rank) {
   int devices = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
     fail(ExitCode::usage, "cuda: no device can be used: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
   }
   if (devices == 0) fail(ExitCode::usage, "cuda: the driver shows no device; CUDA_VISIBLE_DEVICES may hide them");
   const int device = local_rank % devices;
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  if (properties.major < least_major) {
-    fail(ExitCode::usage, "cuda: device {} is {} (sm_{}{}), older than sm_{}0, for which this build has code", device,
-         properties.name, properties.major, properties.minor, least_major);
-  }
-  return std::make_shared<CudaDevice>(device, properties);
+  check_code(device, properties);
+  auto made = std::make_shared<CudaDevice>(device, properties);
+  make_shared_memory(made);
+  return made;
+}
+
+// One for the whole process, which is never destroyed: the run time may be gone before static objects are.
+std::shared_ptr<Device> the_device(int local_rank) {
+  static std::mutex mutex;
+  static auto* const made = new std::shared_ptr<Device>;  // NOLINT(cppcoreguidelines-owning-memory)
+  const std::lock_guard lock(mutex);
+  if (!*made) *made = make(local_rank);
+  return *made;
 }
 
 }  // namespace
@@ -110,5 +151,5 @@ std::shared_ptr<Device> make(int local_rank) {
 
 extern "C" __attribute__((visibility("default"))) std::shared_ptr<trireme::device::Device> trireme_cuda_make_device(
     int local_rank) {
-  return trireme::device::cuda::make(local_rank);
+  return trireme::device::cuda::the_device(local_rank);
 }

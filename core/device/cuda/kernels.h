@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/device/kernels.h"
-#include "core/device/update_math.h"
 
 namespace trireme::device::cuda {
 
@@ -13,8 +12,12 @@ void add_f64(std::span<double> into, std::span<const double> left, std::span<con
 void tile_squares(std::span<const float> values, std::span<double> squares, Stream& stream);
 void scale(std::span<float> values, float factor, Stream& stream);
 void fill(std::span<float> values, float value, Stream& stream);
+void seed(void* gradient, Dtype dtype, const StepBlock* block, double n, Stream& stream);
+void random(const RandomFill& fill, Stream& stream);
 
-// Device memory that carries an update's factors from its first kernel to its second. Set once, by the device.
-void set_update_scratch(UpdateFactors* factors);
+// Throw Error(internal) with the kernel's name and the sizes that disagree (sizes.cpp: kernel files bring no formatting).
+void check_sizes(const char* kernel, std::size_t into, std::size_t left, std::size_t right);
+void check_squares(const char* kernel, std::size_t elements, std::size_t squares);
+void check_update(const UpdateArguments& arguments, std::size_t most_tiles);
 
 }  // namespace trireme::device::cuda

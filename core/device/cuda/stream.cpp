@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <exception>
-#include <thread>
 #include <vector>
 
 #include "core/device/cuda/check.h"
@@ -22,8 +21,10 @@ class CudaStream final : public StreamImpl {
   explicit CudaStream(int device) : device_(device), events_(kept), tasks_(kept) {
     check(cudaSetDevice(device_), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    for (cudaEvent_t& event : events_) check(cudaEventCreate(&event), "cudaEventCreate");
-    check(cudaEventCreate(&origin_), "cudaEventCreate");
+    // Who waits sleeps: the wait is for a step that is far behind, and its core has other work.
+    for (cudaEvent_t& event : events_)
+      check(cudaEventCreateWithFlags(&event, cudaEventBlockingSync), "cudaEventCreateWithFlags");
+    check(cudaEventCreateWithFlags(&origin_, cudaEventBlockingSync), "cudaEventCreateWithFlags");
     check(cudaEventRecord(origin_, stream_), "cudaEventRecord");
     check(cudaEventSynchronize(origin_), "cudaEventSynchronize");
     origin_seconds_ = seconds_now();
@@ -41,7 +42,8 @@ class CudaStream final : public StreamImpl {
   void run(const Task& task) override {
     enter();
     const std::uint64_t place = queued_++;
-    while (place - taken_.load(std::memory_order_acquire) >= kept) std::this_thread::yield();
+    if (place - taken_.load(std::memory_order_acquire) >= kept)
+      check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     HostTask& slot = tasks_[place % kept];
     slot.task = task;
     slot.stream = this;
@@ -71,8 +73,9 @@ class CudaStream final : public StreamImpl {
     return id;
   }
 
+  // A forgotten event's slot holds a later record of this stream: it is waited for instead, never taken for done. (One step
+  // of many micro-batches may record more than are kept.)
   [[nodiscard]] bool done(std::uint64_t id) const override {
-    if (forgotten(id)) return true;
     enter();
     const cudaError_t state = cudaEventQuery(event(id));
     if (state != cudaErrorNotReady) check(state, "cudaEventQuery");
@@ -92,7 +95,7 @@ class CudaStream final : public StreamImpl {
 
   [[nodiscard]] double time(std::uint64_t id) const override {
     synchronize(id);
-    if (forgotten(id)) return 0;
+    if (recorded_.load(std::memory_order_acquire) >= id + kept) return 0;  // forgotten
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, origin_, event(id)), "cudaEventElapsedTime");
     return origin_seconds_ + static_cast<double>(milliseconds) * 1e-3;
@@ -124,9 +127,6 @@ class CudaStream final : public StreamImpl {
   // Any thread may come here first: without this it would open a context on device 0.
   void enter() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
   [[nodiscard]] cudaEvent_t event(std::uint64_t id) const { return events_[id % kept]; }
-  [[nodiscard]] bool forgotten(std::uint64_t id) const {
-    return recorded_.load(std::memory_order_acquire) >= id + kept;
-  }
 
   int device_;
   cudaStream_t stream_ = nullptr;

@@ -1,12 +1,16 @@
 // The fused update: one block decides (norm, found-inf, skip) and writes the factors, then one pass over the arena applies
-// them. The arithmetic is update_math.h, as on the CPU. A skipped update writes the block's counters alone.
+// them, 16 bytes at a time. The arithmetic is update_math.h, as on the CPU. A skipped update writes the block's counters alone.
 #include "core/device/cuda/kernels.h"
 #include "core/device/cuda/launch.h"
+#include "core/device/cuda/shared.h"
 
 namespace trireme::device::cuda {
 namespace {
 
 constexpr unsigned deciding_threads = 1024;
+constexpr unsigned per_thread = 8;  // values that a thread adds in a round
+constexpr std::size_t per_round = std::size_t{deciding_threads} * per_thread;
+constexpr std::size_t most_tiles = per_round * deciding_threads;  // 3.4e10 parameters
 
 struct Decision {
   UpdateRule rule;
@@ -23,8 +27,6 @@ struct Decision {
 };
 
 struct Pass {
-  UpdateRule::Kind kind;
-  bool momentum;
   float* parameters;
   const float* gradients;
   float* moment1;
@@ -38,76 +40,103 @@ struct Pass {
   const UpdateFactors* factors;
 };
 
-// Values [begin, end) as the whole of an aligned subtree of tree_sum: neighbours are added level by level; what has no
-// neighbour is carried up.
-__device__ double subtree(const double* values, std::size_t begin, std::size_t end) {
-  double pending[64];  // by level; a level is taken where its bit of `seen` is set
-  std::size_t seen = 0;
-  for (std::size_t i = begin; i < end; ++i, ++seen) {
-    double sum = values[i];
-    int level = 0;
-    for (; ((seen >> level) & 1u) != 0; ++level) sum = pending[level] + sum;
-    pending[level] = sum;
+enum class Rule { sgd, momentum, adamw };
+
+// values[0] becomes the binary tree's sum of all `deciding_threads` values. Met by all threads; ends with a barrier.
+__device__ void tree_in_place(double* values) {
+  for (unsigned distance = 1; distance < deciding_threads; distance *= 2) {
+    __syncthreads();
+    if (threadIdx.x % (2 * distance) == 0) values[threadIdx.x] += values[threadIdx.x + distance];
   }
-  double total = 0;
-  bool first = true;
-  for (int level = 0; level < 64; ++level) {
-    if (((seen >> level) & 1u) == 0) continue;
-    total = first ? pending[level] : pending[level] + total;
-    first = false;
-  }
-  return total;
+  __syncthreads();
 }
 
 __global__ void decide_kernel(Decision d) {
   TRIREME_SHARED(double, sums, deciding_threads);
-  TRIREME_SHARED(int, finite, deciding_threads);
-  std::size_t span = 1;  // values of a thread: the least power of two that covers all
-  while (span * deciding_threads < d.tiles) span *= 2;
-  const std::size_t begin = threadIdx.x * span;
-  const std::size_t end = begin + span < d.tiles ? begin + span : d.tiles;
-  sums[threadIdx.x] = begin < end ? subtree(d.tile_squares, begin, end) : 0.0;
-  int all = 1;
-  for (std::size_t i = threadIdx.x; i < d.checks; i += deciding_threads) all &= is_finite(d.buffer_checks[i]) ? 1 : 0;
-  finite[threadIdx.x] = all;
-  for (unsigned distance = 1; distance < deciding_threads; distance *= 2) {
+  TRIREME_SHARED(double, rounds, deciding_threads);
+  TRIREME_SHARED(int, bad, deciding_threads);
+  // tree_sum pads with zeros to a power of two, so rounds of 8,192 values are subtrees, and these form a tree again.
+  rounds[threadIdx.x] = 0;
+  for (std::size_t round = 0; round * per_round < d.tiles; ++round) {
+    const std::size_t first = round * per_round + threadIdx.x * per_thread;
+    double v[per_thread];
+#pragma unroll
+    for (unsigned i = 0; i < per_thread; ++i) v[i] = first + i < d.tiles ? d.tile_squares[first + i] : 0.0;
+    sums[threadIdx.x] = ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+    tree_in_place(sums);
+    if (threadIdx.x == 0) rounds[round] = sums[0];
     __syncthreads();
-    if (threadIdx.x % (2 * distance) == 0) {
-      sums[threadIdx.x] += sums[threadIdx.x + distance];
-      finite[threadIdx.x] &= finite[threadIdx.x + distance];
-    }
   }
+  tree_in_place(rounds);
+  int not_finite = 0;
+  for (std::size_t i = threadIdx.x; i < d.checks; i += deciding_threads)
+    not_finite |= is_finite(d.buffer_checks[i]) ? 0 : 1;
+  bad[threadIdx.x] = not_finite;
+  __syncthreads();
   if (threadIdx.x != 0) return;
-  const bool rest_finite = finite[0] != 0 && (d.total_loss == nullptr || is_finite(*d.total_loss));
-  *d.factors = begin_update(d.rule, sums[0], rest_finite, *d.total_weight, d.n, *d.block, d.norm);
+  for (unsigned i = 1; i < deciding_threads; ++i) not_finite |= bad[i];
+  const bool rest_finite = not_finite == 0 && (d.total_loss == nullptr || is_finite(*d.total_loss));
+  *d.factors = begin_update(d.rule, rounds[0], rest_finite, *d.total_weight, d.n, *d.block, d.norm);
 }
 
+template <Rule R>
+__device__ void one(float& parameter, float gradient, float& moment1, float& moment2, const UpdateFactors& f) {
+  if constexpr (R == Rule::adamw) adamw_step(parameter, gradient, moment1, moment2, f);
+  if constexpr (R == Rule::momentum) momentum_step(parameter, gradient, moment1, f);
+  if constexpr (R == Rule::sgd) sgd_step(parameter, gradient, f);
+}
+
+template <Rule R, bool Wide>
 __global__ void update_kernel(Pass p) {
-  const UpdateFactors decayed = *p.factors;
-  if (!decayed.apply) return;
-  const UpdateFactors plain = without_decay(decayed, p.kind);
+  UpdateFactors f = *p.factors;
+  if (!f.apply) return;
+  const float decay = f.decay;
+  const float no_decay = without_decay(f, R == Rule::adamw ? UpdateRule::Kind::adamw : UpdateRule::Kind::sgd).decay;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   const std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (std::size_t i = first; i < p.count; i += stride) {
-    const UpdateFactors& f = i >= p.decay_begin && i < p.decay_end ? decayed : plain;
-    if (p.kind == UpdateRule::Kind::adamw) {
-      adamw_step(p.parameters[i], p.gradients[i], p.moment1[i], p.moment2[i], f);
-    } else if (p.momentum) {
-      momentum_step(p.parameters[i], p.gradients[i], p.moment1[i], f);
-    } else {
-      sgd_step(p.parameters[i], p.gradients[i], f);
+  const auto at = [&](std::size_t i, float& parameter, float gradient, float& moment1, float& moment2) {
+    f.decay = i >= p.decay_begin && i < p.decay_end ? decay : no_decay;
+    one<R>(parameter, gradient, moment1, moment2, f);
+  };
+  std::size_t begin = first;
+  if constexpr (Wide) {
+    const std::size_t groups = p.count / 4;
+    for (std::size_t i = first; i < groups; i += stride) {
+      float4 parameter = reinterpret_cast<float4*>(p.parameters)[i];
+      const float4 gradient = reinterpret_cast<const float4*>(p.gradients)[i];
+      float4 m{}, v{};
+      if constexpr (R != Rule::sgd) m = reinterpret_cast<float4*>(p.moment1)[i];
+      if constexpr (R == Rule::adamw) v = reinterpret_cast<float4*>(p.moment2)[i];
+      at(4 * i, parameter.x, gradient.x, m.x, v.x);
+      at(4 * i + 1, parameter.y, gradient.y, m.y, v.y);
+      at(4 * i + 2, parameter.z, gradient.z, m.z, v.z);
+      at(4 * i + 3, parameter.w, gradient.w, m.w, v.w);
+      reinterpret_cast<float4*>(p.parameters)[i] = parameter;
+      if constexpr (R != Rule::sgd) reinterpret_cast<float4*>(p.moment1)[i] = m;
+      if constexpr (R == Rule::adamw) reinterpret_cast<float4*>(p.moment2)[i] = v;
     }
+    begin = 4 * groups + first;
+  }
+  float unused = 0;
+  for (std::size_t i = begin; i < p.count; i += stride) {
+    at(i, p.parameters[i], p.gradients[i], R != Rule::sgd ? p.moment1[i] : unused,
+       R == Rule::adamw ? p.moment2[i] : unused);
   }
   for (std::size_t i = first; i < p.buffer_count; i += stride) p.buffers[i] = p.buffer_sums[i] * p.buffer_factor;
 }
 
-UpdateFactors* update_factors = nullptr;  // on the host; set before the first update
+template <Rule R>
+void pass(const Pass& p, Stream& stream) {
+  const bool wide = aligned16(p.parameters, p.gradients, p.moment1, p.moment2);  // null is aligned
+  launch("update", wide ? update_kernel<R, true> : update_kernel<R, false>,
+         blocks_for(p.count, (wide ? 4 : 1) * threads_per_block), threads_per_block, stream, p);
+}
 
 }  // namespace
 
-void set_update_scratch(UpdateFactors* factors) { update_factors = factors; }
-
 void update(const UpdateArguments& a, Stream& stream) {
+  check_update(a, most_tiles);
+  UpdateFactors* const factors = shared().factors;
   const Decision decision{a.rule,
                           a.tile_squares.data(),
                           a.tile_squares.size(),
@@ -118,12 +147,18 @@ void update(const UpdateArguments& a, Stream& stream) {
                           a.n,
                           a.block,
                           a.norm,
-                          update_factors};
+                          factors};
   launch("update (decide)", decide_kernel, 1, deciding_threads, stream, decision);
-  const Pass pass{a.rule.kind,          a.rule.momentum != 0, a.parameters.data(), a.gradients.data(), a.moment1.data(),
-                  a.moment2.data(),     a.parameters.size(),  a.decayed.begin,     a.decayed.end,      a.buffers.data(),
-                  a.buffer_sums.data(), a.buffers.size(),     a.buffer_factor,     update_factors};
-  launch("update", update_kernel, blocks_for(a.parameters.size()), threads_per_block, stream, pass);
+  const Pass p{a.parameters.data(),  a.gradients.data(), a.moment1.data(), a.moment2.data(),
+               a.parameters.size(),  a.decayed.begin,    a.decayed.end,    a.buffers.data(),
+               a.buffer_sums.data(), a.buffers.size(),   a.buffer_factor,  factors};
+  if (a.rule.kind == UpdateRule::Kind::adamw) {
+    pass<Rule::adamw>(p, stream);
+  } else if (a.rule.momentum != 0) {
+    pass<Rule::momentum>(p, stream);
+  } else {
+    pass<Rule::sgd>(p, stream);
+  }
 }
 
 }  // namespace trireme::device::cuda

@@ -53,7 +53,7 @@ class Declarations {
     return parameters_.size() - 1;
   }
   // Declares f32 state that is not trained (running statistics): read-only in a step, which writes new values; the
-  // micro-batches' mean or max becomes the buffer. Its index.
+  // micro-batches' mean becomes the buffer (TRIREME_MAX comes with a later version). Its index.
   std::size_t buffer(std::string name, std::initializer_list<std::int64_t> dims, double initial,
                      trireme_reduce reduce = TRIREME_MEAN) {
     buffers_.push_back({std::move(name), detail::shape_of(dims), initial, reduce});
@@ -65,22 +65,27 @@ class Declarations {
   }
 
  protected:
-  [[nodiscard]] bool training() const { return context_->call().mode == TRIREME_TRAIN; }
-  [[nodiscard]] std::int64_t rows() const { return context_->call().rows; }
-  [[nodiscard]] Tensor parameter(std::size_t index) const { return {*context_, context_->call().parameters[index]}; }
-  [[nodiscard]] Tensor buffer(std::size_t index) const { return {*context_, context_->call().buffers[index]}; }
+  [[nodiscard]] bool training() const { return context().call().mode == TRIREME_TRAIN; }
+  [[nodiscard]] std::int64_t rows() const { return context().call().rows; }
+  [[nodiscard]] Tensor parameter(std::size_t index) const { return {context(), context().call().parameters[index]}; }
+  [[nodiscard]] Tensor buffer(std::size_t index) const { return {context(), context().call().buffers[index]}; }
   // Adds a metric of this micro-batch: the same names in the same order every time.
   void report(std::string_view name, const Metric& m) {
-    context_->check(context_->host().report(context_->core(), detail::to_c(name), m.sum.id(), m.weight.id()));
+    detail::Context& c = context();
+    c.check(c.host().report(c.core(), detail::to_c(name), m.sum.id(), m.weight.id()));
   }
   // Activation memory, not zeroed, without gradient.
   [[nodiscard]] Tensor allocate(std::initializer_list<std::int64_t> dims, trireme_dtype dtype = TRIREME_F32) {
     const trireme_shape shape = detail::shape_of(dims);
     trireme_tensor id = 0;
-    context_->check(context_->host().allocate(context_->core(), dtype, &shape, &id));
-    return {*context_, id};
+    detail::Context& c = context();
+    c.check(c.host().allocate(c.core(), dtype, &shape, &id));
+    return {c, id};
   }
-  [[nodiscard]] detail::Context& context() const { return *context_; }
+  [[nodiscard]] detail::Context& context() const {
+    if (!context_) throw Error("training, rows, parameter, buffer, report and allocate are not for a constructor");
+    return *context_;
+  }
 
  private:
   friend class Entry;

@@ -53,6 +53,7 @@ class Function {
 
   // Runs forward and records it.
   std::array<Tensor, 8> apply(std::initializer_list<Tensor> in, std::initializer_list<Like> out) {
+    if (in.size() == 0) throw Error("a function needs an input");
     context_ = &in.begin()->context();
     if (in.size() > 8 || out.size() > 8) throw Error("a function has at most 8 inputs and 8 outputs");
     std::array<trireme_tensor, 8> ids{}, made{};
