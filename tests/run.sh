@@ -55,13 +55,14 @@ build() {
   fi
 }
 
-# run_tests JUNIT OPTION…; PROCESSORS of a test says how many ranks or threads it keeps busy. Ranks that
-# find no core yield instead of spinning, so no test is held up by its neighbour's OpenMP.
+# run_tests JUNIT OPTION…; PROCESSORS of a test says how many ranks or threads it keeps busy; tests of faults and of whole
+# runs mostly wait, so one more runs than there are cores. Ranks that find no core yield instead of spinning, so no test is
+# held up by its neighbour's OpenMP.
 run_tests() {
   local junit
   junit=$(realpath -m "$1")
   shift
-  OMP_WAIT_POLICY=passive ctest -j "$cores" --output-on-failure --no-tests=error --output-junit "$junit" \
+  OMP_WAIT_POLICY=passive ctest -j $((cores + 1)) --output-on-failure --no-tests=error --output-junit "$junit" \
     "$@" "${select[@]}"
 }
 
