@@ -61,6 +61,9 @@ struct RandomFill {
   std::uint32_t ordinal = 0;
 };
 
+// Throws Error(internal) with the sizes that disagree.
+void check_update(const UpdateArguments& arguments);
+
 struct Kernels {
   void (*update)(const UpdateArguments&, Stream&);
   // into[i] = left[i] + right[i] (either may alias into). `tile_squares`, if not empty, gets the f64 sum of squares

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trireme beside PyTorch on this machine, alternating in one run; one JSON line a case on standard output. Run by hand: it
-# fetches PyTorch from PyPI (about 3 GB with its CUDA libraries, which stay unused) and takes about half an hour.
+# fetches PyTorch from PyPI (7 GB on disk with its CUDA libraries, which stay unused).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

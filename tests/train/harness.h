@@ -34,7 +34,7 @@ class Harness {
     device = choose_device(job, group);
     settle_threads(job, group, 0);
     data = open_data(group, job, job.data.train);
-    plan = make_plan(job, 1, 0, data->samples(), 0);
+    plan = make_plan(job, group.size(), group.rank(), data->samples(), 0);
     model = open_model(group, job, device, fed_fields(job, *data), plan.rows);
     optimizer = std::make_unique<optim::Optimizer>(optim::rule_of(job.optimizer, plan.total_steps), device.device,
                                                    model->layout().parameter_elements);

@@ -2,7 +2,6 @@
 #include "core/backend/cpu/floor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <optional>
 
@@ -10,6 +9,7 @@
 #include "core/backend/cpu/onednn.h"
 #include "core/base/simd.h"
 #include "core/base/threads.h"
+#include "core/device/doorbell.h"
 
 namespace trireme::backend {
 namespace {
@@ -19,18 +19,18 @@ using Dims = dnnl::memory::dims;
 using Tag = dnnl::memory::format_tag;
 constexpr auto f32 = dnnl::memory::data_type::f32;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+using device::seconds_now;
 
 // The best of runs over about 30 ms, at least five.
 template <class Body>
 double best_seconds(const Body& body) {
   body();
   double best = std::numeric_limits<double>::infinity();
-  const double end = now() + 0.03;
-  for (int i = 0; i < 5 || now() < end; ++i) {
-    const double start = now();
+  const double end = seconds_now() + 0.03;
+  for (int i = 0; i < 5 || seconds_now() < end; ++i) {
+    const double start = seconds_now();
     body();
-    best = std::min(best, now() - start);
+    best = std::min(best, seconds_now() - start);
   }
   return best;
 }

@@ -101,7 +101,7 @@ class DeviceGroup final : public GroupImpl {
   // After the last collective so far.
   void mark() {
     const device::Event event = stream_.record();
-    marked_on_ = event.stream();
+    if (marked_on_ == nullptr) marked_on_ = event.stream();  // in the constructor, before another thread asks
     marked_.store(event.id(), std::memory_order_release);
   }
   [[nodiscard]] bool waiting() const noexcept {

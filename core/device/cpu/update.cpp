@@ -1,7 +1,6 @@
 // The fused update on the CPU: the scalars once, then one pass over the tiles.
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "core/base/threads.h"
 #include "core/device/cpu/kernels.h"
 #include "core/device/cpu/tile.h"
@@ -9,19 +8,6 @@
 namespace trireme::device::cpu {
 
 namespace {
-
-void check(const UpdateArguments& a) {
-  const std::size_t size = a.parameters.size();
-  const bool adamw = a.rule.kind == UpdateRule::Kind::adamw;
-  const std::size_t first = adamw || a.rule.momentum != 0 ? size : a.moment1.size();
-  const std::size_t second = adamw ? size : a.moment2.size();
-  if (a.gradients.size() != size || a.moment1.size() != first || a.moment2.size() != second ||
-      a.tile_squares.size() != tiles_of(size))
-    fail(ExitCode::internal, "kernel update: {} parameters with {} gradients, {} and {} moments, {} tile squares", size,
-         a.gradients.size(), a.moment1.size(), a.moment2.size(), a.tile_squares.size());
-  if (a.buffers.size() != a.buffer_sums.size())
-    fail(ExitCode::internal, "kernel update: {} buffer elements with {} sums", a.buffers.size(), a.buffer_sums.size());
-}
 
 void step(const UpdateArguments& a, Range part, const UpdateFactors& factors) {
   if (part.begin >= part.end) return;
@@ -59,7 +45,7 @@ void run(const UpdateArguments& a) {
 
 // The arguments are larger than a task: on a stream that is a thread the caller waits for it.
 void update(const UpdateArguments& arguments, Stream& stream) {
-  check(arguments);
+  check_update(arguments);
   stream.run([&arguments] { run(arguments); });
   stream.synchronize();
 }
