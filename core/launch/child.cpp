@@ -27,13 +27,13 @@
 namespace trireme::launch {
 namespace {
 
-constexpr int requests[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+constexpr int passed_on[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 
 // What is ignored from the start stays so (nohup's HUP, INT of a script's job with `&`), here and in the ranks.
 sigset_t watched() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : requests)
+  for (const int number : passed_on)
     if (!is_ignored(number)) sigaddset(&set, number);
   sigaddset(&set, SIGCHLD);
   return set;

@@ -41,7 +41,7 @@ std::optional<Outcome> read_outcome(const std::filesystem::path& run_directory) 
 void complete_outcome(const std::filesystem::path& run_directory, int exit_code, const std::string& first_cause) {
   const std::filesystem::path file = run_directory / "summary.json";
   Json json = read(file).value_or(Json::object());
-  json["result"] = "died";
+  json["result"] = exit_code == static_cast<int>(ExitCode::lost_peer) ? "died" : "failed";
   json["exit_code"] = exit_code;
   json["first_cause"] = first_cause;
   replace_file(file, json.dump(2) + "\n");

@@ -8,6 +8,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace accuracy {
 
 constexpr std::array<std::string_view, 2> names{"logits", "labels"};
 
@@ -54,10 +55,16 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace accuracy
 }  // namespace
 
 Op accuracy_op() {
-  Op op{.name = "accuracy", .inputs = 2, .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "accuracy",
+        .inputs = 2,
+        .attributes = {},
+        .infer = accuracy::infer,
+        .reference = accuracy::reference,
+        .cases = accuracy::cases};
   op.attributes.declare({.name = "ignore_index", .number = -100});
   op.differentiable = false;
   op.wants_gradient = 0;

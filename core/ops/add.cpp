@@ -6,6 +6,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace add {
 
 constexpr std::array<std::string_view, 2> names{"a", "b"};
 
@@ -36,10 +37,16 @@ std::vector<Case> cases() {
           {"evaluate", {{{4, 6}}, {{6}}}, {}, Mode::evaluate}};
 }
 
+}  // namespace add
 }  // namespace
 
 Op add_op() {
-  return {.name = "add", .inputs = 2, .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  return {.name = "add",
+          .inputs = 2,
+          .attributes = {},
+          .infer = add::infer,
+          .reference = add::reference,
+          .cases = add::cases};
 }
 
 }  // namespace trireme::ops

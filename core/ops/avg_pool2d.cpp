@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace avg_pool2d {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -73,10 +74,15 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace avg_pool2d
 }  // namespace
 
 Op avg_pool2d_op() {
-  Op op{.name = "avg_pool2d", .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "avg_pool2d",
+        .attributes = {},
+        .infer = avg_pool2d::infer,
+        .reference = avg_pool2d::reference,
+        .cases = avg_pool2d::cases};
   op.attributes.declare({.name = "window", .integers = {2, 2}, .list = true});
   op.attributes.declare({.name = "stride", .list = true});
   return op;

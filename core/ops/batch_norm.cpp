@@ -10,6 +10,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace batch_norm {
 
 constexpr std::array<std::string_view, 5> names{"x", "scale", "shift", "running_mean", "running_variance"};
 
@@ -83,10 +84,16 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace batch_norm
 }  // namespace
 
 Op batch_norm_op() {
-  Op op{.name = "batch_norm", .inputs = 5, .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "batch_norm",
+        .inputs = 5,
+        .attributes = {},
+        .infer = batch_norm::infer,
+        .reference = batch_norm::reference,
+        .cases = batch_norm::cases};
   op.attributes.declare({.name = "epsilon", .number = 1e-5});
   op.attributes.declare({.name = "momentum", .number = 0.1});
   op.attributes.declare({.name = "relu"});

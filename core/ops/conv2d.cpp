@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace conv2d {
 
 constexpr std::array<std::string_view, 3> names{"x", "weight", "bias"};
 
@@ -90,6 +91,7 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace conv2d
 }  // namespace
 
 Op conv2d_op() {
@@ -97,9 +99,9 @@ Op conv2d_op() {
         .inputs = 3,
         .optional = 1,
         .attributes = {},
-        .infer = infer,
-        .reference = reference,
-        .cases = cases};
+        .infer = conv2d::infer,
+        .reference = conv2d::reference,
+        .cases = conv2d::cases};
   op.attributes.declare({.name = "stride", .integers = {1, 1}, .list = true});
   op.attributes.declare({.name = "padding", .list = true});
   op.attributes.declare({.name = "relu"});

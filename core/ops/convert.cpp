@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace convert {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -33,10 +34,15 @@ std::vector<Case> cases() {
           {"f64", {{{3, 17}, Dtype::f64}}, {{"scale", {2}}}, Mode::evaluate}};
 }
 
+}  // namespace convert
 }  // namespace
 
 Op convert_op() {
-  Op op{.name = "convert", .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "convert",
+        .attributes = {},
+        .infer = convert::infer,
+        .reference = convert::reference,
+        .cases = convert::cases};
   op.attributes.declare({.name = "scale", .number = 1});
   op.attributes.declare({.name = "shift"});
   op.differentiable = false;

@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace dropout {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -38,10 +39,15 @@ std::vector<Case> cases() {
           {"predict", {{{8, 33}}}, {{"p", {0.5}}}, Mode::predict}};
 }
 
+}  // namespace dropout
 }  // namespace
 
 Op dropout_op() {
-  Op op{.name = "dropout", .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "dropout",
+        .attributes = {},
+        .infer = dropout::infer,
+        .reference = dropout::reference,
+        .cases = dropout::cases};
   op.attributes.declare({.name = "p", .number = 0.5});
   op.random = true;
   return op;

@@ -6,6 +6,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace flatten {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -34,10 +35,15 @@ std::vector<Case> cases() {
           {"last", {{{2, 5}}}, {{"first", {1}}}, Mode::evaluate}};
 }
 
+}  // namespace flatten
 }  // namespace
 
 Op flatten_op() {
-  Op op{.name = "flatten", .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "flatten",
+        .attributes = {},
+        .infer = flatten::infer,
+        .reference = flatten::reference,
+        .cases = flatten::cases};
   op.attributes.declare({.name = "first", .number = 1});
   op.aliases_input = true;
   return op;

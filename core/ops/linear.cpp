@@ -6,6 +6,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace linear {
 
 constexpr std::array<std::string_view, 3> names{"x", "weight", "bias"};
 
@@ -58,6 +59,7 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace linear
 }  // namespace
 
 Op linear_op() {
@@ -65,9 +67,9 @@ Op linear_op() {
         .inputs = 3,
         .optional = 1,
         .attributes = {},
-        .infer = infer,
-        .reference = reference,
-        .cases = cases};
+        .infer = linear::infer,
+        .reference = linear::reference,
+        .cases = linear::cases};
   op.attributes.declare({.name = "relu"});
   op.joins_relu = true;
   return op;

@@ -9,6 +9,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace max_pool2d {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -74,10 +75,15 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace max_pool2d
 }  // namespace
 
 Op max_pool2d_op() {
-  Op op{.name = "max_pool2d", .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "max_pool2d",
+        .attributes = {},
+        .infer = max_pool2d::infer,
+        .reference = max_pool2d::reference,
+        .cases = max_pool2d::cases};
   op.attributes.declare({.name = "window", .integers = {2, 2}, .list = true});
   op.attributes.declare({.name = "stride", .list = true});
   return op;

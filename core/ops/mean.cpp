@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace mean {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -29,8 +30,11 @@ std::vector<Case> cases() {
           {"evaluate", {{{4, 4}}}, {}, Mode::evaluate}};
 }
 
+}  // namespace mean
 }  // namespace
 
-Op mean_op() { return {.name = "mean", .attributes = {}, .infer = infer, .reference = reference, .cases = cases}; }
+Op mean_op() {
+  return {.name = "mean", .attributes = {}, .infer = mean::infer, .reference = mean::reference, .cases = mean::cases};
+}
 
 }  // namespace trireme::ops

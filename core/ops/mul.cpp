@@ -6,6 +6,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace mul {
 
 constexpr std::array<std::string_view, 2> names{"a", "b"};
 
@@ -36,10 +37,16 @@ std::vector<Case> cases() {
           {"evaluate", {{{4, 6}}, {{6}}}, {}, Mode::evaluate}};
 }
 
+}  // namespace mul
 }  // namespace
 
 Op mul_op() {
-  return {.name = "mul", .inputs = 2, .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  return {.name = "mul",
+          .inputs = 2,
+          .attributes = {},
+          .infer = mul::infer,
+          .reference = mul::reference,
+          .cases = mul::cases};
 }
 
 }  // namespace trireme::ops

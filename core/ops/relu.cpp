@@ -6,6 +6,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace relu {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -17,7 +18,7 @@ void infer(Inference& inference) {
 
 void reference(Reference& r) {
   RefTensor y = r.in[0];
-  for (double& value : y.values) value = relu(value);
+  for (double& value : y.values) value = ops::relu(value);
   r.out.push_back(std::move(y));
 }
 
@@ -28,8 +29,11 @@ std::vector<Case> cases() {
           {"evaluate", {{{4, 4}}}, {}, Mode::evaluate}};
 }
 
+}  // namespace relu
 }  // namespace
 
-Op relu_op() { return {.name = "relu", .attributes = {}, .infer = infer, .reference = reference, .cases = cases}; }
+Op relu_op() {
+  return {.name = "relu", .attributes = {}, .infer = relu::infer, .reference = relu::reference, .cases = relu::cases};
+}
 
 }  // namespace trireme::ops

@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace reshape {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -55,10 +56,15 @@ std::vector<Case> cases() {
           {"evaluate", {{{4, 2}}}, {{"shape", {8}}}, Mode::evaluate}};
 }
 
+}  // namespace reshape
 }  // namespace
 
 Op reshape_op() {
-  Op op{.name = "reshape", .attributes = {}, .infer = infer, .reference = reference, .cases = cases};
+  Op op{.name = "reshape",
+        .attributes = {},
+        .infer = reshape::infer,
+        .reference = reshape::reference,
+        .cases = reshape::cases};
   op.attributes.declare({.name = "shape", .list = true});
   op.aliases_input = true;
   return op;

@@ -10,6 +10,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace softmax_cross_entropy {
 
 constexpr std::array<std::string_view, 2> names{"logits", "labels"};
 
@@ -71,15 +72,16 @@ std::vector<Case> cases() {
   };
 }
 
+}  // namespace softmax_cross_entropy
 }  // namespace
 
 Op softmax_cross_entropy_op() {
   Op op{.name = "softmax_cross_entropy",
         .inputs = 2,
         .attributes = {},
-        .infer = infer,
-        .reference = reference,
-        .cases = cases};
+        .infer = softmax_cross_entropy::infer,
+        .reference = softmax_cross_entropy::reference,
+        .cases = softmax_cross_entropy::cases};
   op.attributes.declare({.name = "ignore_index", .number = -100});
   op.attributes.declare({.name = "smoothing"});
   op.wants_gradient = 1;

@@ -7,6 +7,7 @@
 
 namespace trireme::ops {
 namespace {
+namespace sum {
 
 constexpr std::array<std::string_view, 1> names{"x"};
 
@@ -29,8 +30,11 @@ std::vector<Case> cases() {
           {"evaluate", {{{4, 4}}}, {}, Mode::evaluate}};
 }
 
+}  // namespace sum
 }  // namespace
 
-Op sum_op() { return {.name = "sum", .attributes = {}, .infer = infer, .reference = reference, .cases = cases}; }
+Op sum_op() {
+  return {.name = "sum", .attributes = {}, .infer = sum::infer, .reference = sum::reference, .cases = sum::cases};
+}
 
 }  // namespace trireme::ops

@@ -30,7 +30,6 @@ namespace trireme::plugin {
 enum Stage : std::uint32_t { idle = 0, create = 1, forward = 2, loss = 4, step = 8, predict = 16, backward = 32 };
 inline constexpr std::uint32_t running = forward | loss | step | predict | backward;
 
-[[nodiscard]] inline std::string_view view(trireme_string text) { return {text.data, text.size}; }
 [[nodiscard]] Shape shape_of(const trireme_shape& shape, const char* function);
 [[nodiscard]] Dtype dtype_of(trireme_dtype dtype, const char* function);
 

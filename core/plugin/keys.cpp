@@ -9,8 +9,6 @@
 namespace trireme::plugin {
 namespace {
 
-std::string_view view(trireme_string text) { return {text.data, text.size}; }
-
 std::string text_of(const JobScalar& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return '"' + *text + '"';
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";

@@ -15,6 +15,8 @@
 
 namespace trireme::plugin {
 
+[[nodiscard]] inline std::string_view view(trireme_string text) { return {text.data, text.size}; }
+
 // Every getter declares its key and returns the job's value or the fallback. A wrong value is Error(usage) with its
 // place in the job; a fallback outside of its own range is the plugin's fault, Error(internal).
 class Keys {

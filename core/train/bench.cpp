@@ -14,11 +14,14 @@
 #include "core/train/alike.h"
 #include "core/train/session.h"
 #include "core/train/step.h"
+#include "io/telemetry/step_bench.h"
 
 namespace trireme::train {
 namespace {
 
 using device::seconds_now;
+using io::OpBench;
+using io::StepBench;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -246,35 +249,10 @@ int bench_step(const Job& given, const BenchOptions& options, bool json) {
       job,
       [&](comm::Group& group, const Parting& parting) {
         const StepBench bench = bench_group(job, options, group, parting);
-        if (group.rank() == 0) log::info("{}", json ? document(bench) : table(bench));
+        if (group.rank() == 0) log::info("{}", json ? io::document(bench) : io::table(bench));
         return 0;
       },
       [](ExitCode, const std::string&) {});
-}
-
-std::string table(const StepBench& b) {
-  std::string text =
-      fmt::format("{}\n{} rank(s), {} thread(s) each, batch {}, {} steps measured; milliseconds of a step\n\n",
-                  b.device, b.ranks, b.threads, b.batch, b.steps);
-  const auto line = [&](const char* name, double seconds, double floor) {
-    text += fmt::format("{:<12}{:>9.3f}{:>7.1f} %", name, seconds * 1e3, 100 * seconds / b.step);
-    text += floor > 0 ? fmt::format("{:>11.3f}{:>9.2f}\n", floor * 1e3, floor / seconds) : "\n";
-  };
-  text += fmt::format("{:<12}{:>9}{:>9}{:>11}{:>9}\n", "part", "ms", "share", "floor ms", "of it");
-  line("forward", b.forward, b.forward_floor);
-  line("backward", b.backward, b.backward_floor);
-  line("update", b.update, b.update_floor);
-  line("data wait", b.data_wait, 0);
-  line("comm wait", b.comm_wait, 0);
-  line("glue", b.glue, 0);
-  line("step", b.step, b.floor());
-  text += fmt::format("\n{:<24}{:>6}{:>10}{:>8}{:>11}{:>8}  {}\n", "op", "calls", "forward", "floor", "backward",
-                      "floor", "inputs");
-  for (const OpBench& op : b.ops)
-    text += fmt::format("{:<24}{:>6}{:>10.3f}{:>8.3f}{:>11.3f}{:>8.3f}  {}\n", op.op, op.calls, op.forward * 1e3,
-                        op.forward_floor * 1e3, op.backward * 1e3, op.backward_floor * 1e3, op.shapes);
-  text += fmt::format("\n{:.0f} samples/s; {:.2f} of the floor", b.samples_per_second(), b.floor() / b.step);
-  return text;
 }
 
 }  // namespace trireme::train

@@ -1,6 +1,4 @@
 // `trireme eval`: a checkpoint's metrics on the evaluation data.
-#include <nlohmann/json.hpp>
-
 #include "core/base/log.h"
 #include "core/base/threads.h"
 #include "core/launch/stop.h"
@@ -10,6 +8,7 @@
 #include "core/train/run.h"
 #include "core/train/session.h"
 #include "core/train/status.h"
+#include "io/telemetry/eval_report.h"
 
 namespace trireme::train {
 
@@ -35,20 +34,10 @@ int evaluate_group(const Job& job, const std::filesystem::path& wanted, bool jso
   const auto result = parting.guard([&] { return evaluator.run(*feed, manifest.scalars.step, between); });
   if (!result) throw AlikeError(ExitCode::stopped, "eval: stopped before its end");
   if (group.rank() != 0) return 0;
+  io::EvalReport told{manifest.folder.string(), manifest.scalars.step, result->samples, result->loss, {}};
   const auto names = loaded.model->metric_names();
-  if (json) {
-    nlohmann::ordered_json document{{"checkpoint", manifest.folder.string()},
-                                    {"step", manifest.scalars.step},
-                                    {"samples", result->samples},
-                                    {"loss", result->loss}};
-    for (std::size_t i = 0; i < names.size(); ++i) document[names[i]] = result->metrics[i];
-    log::info("{}", document.dump(2));
-    return 0;
-  }
-  log::info("checkpoint  {}", manifest.folder.string());
-  log::info("samples     {}", result->samples);
-  log::info("loss        {:.6f}", result->loss);
-  for (std::size_t i = 0; i < names.size(); ++i) log::info("{:<11} {:.6f}", names[i], result->metrics[i]);
+  for (std::size_t i = 0; i < names.size(); ++i) told.metrics.emplace_back(names[i], result->metrics[i]);
+  log::info("{}", json ? io::document(told) : io::lines(told));
   return 0;
 }
 

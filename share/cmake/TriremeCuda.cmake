@@ -3,10 +3,20 @@
 # opened by the module where there is more than one rank.
 
 # trireme_cuda_sources(a.cu b.cpp …), called by the folders below: their part of the module. A build that emulates the
-# device compiles the same list, the property TRIREME_CUDA_SOURCES.
+# device compiles the same list, the property TRIREME_CUDA_SOURCES. Where sources are compiled together, the folder's kernels
+# are, too: CMake 3.25 leaves CUDA out.
 function(trireme_cuda_sources)
   set(sources ${ARGN})
   list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set(kernels ${sources})
+  list(FILTER kernels INCLUDE REGEX "[.]cu$")
+  if(CMAKE_UNITY_BUILD AND kernels)
+    list(TRANSFORM kernels REPLACE "(.+)" "#include \"\\1\"\n")
+    list(JOIN kernels "" kernels)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/kernels.cu CONTENT "${kernels}")
+    list(FILTER sources EXCLUDE REGEX "[.]cu$")
+    list(APPEND sources ${CMAKE_CURRENT_BINARY_DIR}/kernels.cu)
+  endif()
   set_property(GLOBAL APPEND PROPERTY TRIREME_CUDA_SOURCES ${sources})
 endfunction()
 

@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr const char* least =
+constexpr const char* least_lines =
     "plugin = \"p\"\n"
     "data.fields = { x = \"/x\" }\n"
     "data.train = [\"a.h5\"]\n"
@@ -35,8 +35,8 @@ std::string refusal(const std::string& text, const std::vector<std::string>& set
   }
   return "(accepted)";
 }
-std::string with(const std::string& lines) { return refusal(least + lines); }  // `lines` begin on line 5
-std::string set(const std::string& assignment) { return refusal(least, {assignment}); }
+std::string with(const std::string& lines) { return refusal(least_lines + lines); }  // `lines` begin on line 5
+std::string set(const std::string& assignment) { return refusal(least_lines, {assignment}); }
 
 TEST(UnknownKey, NamesTheNearest) {
   EXPECT_EQ(with("train.bacth = 3\n"), "job.toml:5: unknown key 'train.bacth'; did you mean 'train.batch'?");
@@ -155,7 +155,7 @@ TEST(Together, EpochsOrSteps) {
   EXPECT_EQ(with("train.epochs = 2\n"),
             "job.toml:5: train.epochs = 2 and train.steps = 5 (job.toml:4); give one of them");
   EXPECT_THAT(set("train.steps=0"), HasSubstr("train.epochs or train.steps is missing; give one of them"));
-  EXPECT_THAT(refusal(least, {"train.steps=3", "train.epochs=2"}),
+  EXPECT_THAT(refusal(least_lines, {"train.steps=3", "train.epochs=2"}),
               AllOf(HasSubstr("--set train.epochs=2: "), HasSubstr("(--set train.steps=3)")));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t size = 3 * 4096 + 77, decayed = 4096;
 
-std::vector<float> numbers(std::uint64_t seed, float width) {
+std::vector<float> uniform(std::uint64_t seed, float width) {
   const RandomKey key = random_key(seed, Purpose::parameter, 0, 0, 0);
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) values[i] = (to_uniform(random_bits(key, i)) - 0.5f) * width;
@@ -31,7 +31,7 @@ struct Training {
   double weight = 96, n = 32;
   StepBlock block;
   double norm = -1;
-  std::vector<float> parameters = numbers(1, 2), first = std::vector<float>(size), second = std::vector<float>(size);
+  std::vector<float> parameters = uniform(1, 2), first = std::vector<float>(size), second = std::vector<float>(size);
   std::vector<double> p{parameters.begin(), parameters.end()}, m = std::vector<double>(size), v = m;
   double reference_norm = 0;
   std::vector<double> buffer_checks{0.0, 2.0};
@@ -94,7 +94,7 @@ struct Training {
 
 void follow(Training& run, int steps) {
   for (int t = 1; t <= steps; ++t) {
-    const auto gradients = numbers(static_cast<std::uint64_t>(10 + t), 1.0f);
+    const auto gradients = uniform(static_cast<std::uint64_t>(10 + t), 1.0f);
     run.reference(gradients, run.rule.schedule.lr, t);
     run.step(gradients);
     EXPECT_NEAR(run.norm, run.reference_norm, 1e-12 * run.reference_norm);
@@ -150,7 +150,7 @@ TEST(Update, RoundsLikeAProcessorWithoutFusedMultiplyAdd) {
     volatile float stored = value;
     return static_cast<float>(stored);
   };
-  const auto gradients = numbers(7, 1.0f);
+  const auto gradients = uniform(7, 1.0f);
   Training sgd, adamw;
   sgd.rule.schedule.lr = 0.05;
   sgd.rule.momentum = 0.9;
@@ -162,8 +162,8 @@ TEST(Update, RoundsLikeAProcessorWithoutFusedMultiplyAdd) {
   adamw.rule.epsilon = 1e-8;
   adamw.rule.weight_decay = 0.1;
   for (Training* run : {&sgd, &adamw}) {
-    run->first = numbers(8, 1.0f);
-    for (float& value : run->second = numbers(9, 1.0f)) value = std::abs(value);
+    run->first = uniform(8, 1.0f);
+    for (float& value : run->second = uniform(9, 1.0f)) value = std::abs(value);
     std::vector<float> p = run->parameters, m = run->first, v = run->second;
     StepBlock block;
     const UpdateFactors f = begin_update(run->rule, 1.0, true, run->weight, run->n, block, nullptr);
@@ -198,7 +198,7 @@ TEST(Update, AWeightNearZeroHalts) {
     run.rule.clip_norm = clip;
     run.weight = 1e-310;
     const std::vector<float> before = run.parameters;
-    run.step(numbers(3, 1.0f));
+    run.step(uniform(3, 1.0f));
     EXPECT_EQ(run.parameters, before);
     EXPECT_EQ(run.block.halted, 1u);
     EXPECT_EQ(run.block.skips, 1u);
@@ -210,7 +210,7 @@ TEST(Update, LossScaleCancels) {
   Training plain, scaled;
   for (Training* run : {&plain, &scaled}) run->rule.schedule.lr = 0.1;
   scaled.block.loss_scale = 1024;
-  auto gradients = numbers(3, 1.0f);
+  auto gradients = uniform(3, 1.0f);
   plain.step(gradients);
   for (float& g : gradients) g *= 1024;
   scaled.step(gradients);
@@ -235,14 +235,14 @@ TEST(Update, ANonFiniteGradientLatchesHalted) {
   run.rule.schedule.lr = 0.1;
   run.rule.momentum = 0.9;
   const auto before = run.parameters;
-  auto gradients = numbers(3, 1.0f);
+  auto gradients = uniform(3, 1.0f);
   gradients[5000] = std::numeric_limits<float>::infinity();
   run.step(gradients);
   EXPECT_EQ(run.block.halted, 1u);
   EXPECT_EQ(run.block.skips, 1u);
   EXPECT_EQ(run.block.updates, 0u);
   EXPECT_FALSE(std::isfinite(run.norm));
-  run.step(numbers(4, 1.0f));  // a good one, but halted
+  run.step(uniform(4, 1.0f));  // a good one, but halted
   EXPECT_EQ(run.block.skips, 2u);
   EXPECT_EQ(run.parameters, before);
   EXPECT_EQ(run.first, std::vector<float>(size));
@@ -253,7 +253,7 @@ TEST(Update, ANonFiniteBufferHalts) {
   run.rule.schedule.lr = 0.1;
   run.buffer_checks[1] = std::numeric_limits<double>::quiet_NaN();
   const auto before = run.parameters;
-  run.step(numbers(3, 1.0f));
+  run.step(uniform(3, 1.0f));
   EXPECT_EQ(run.block.halted, 1u);
   EXPECT_EQ(run.parameters, before);
 }
@@ -273,7 +273,7 @@ TEST(Update, WeightZeroSkipsWithoutHalting) {
   EXPECT_EQ(run.parameters, before);
   EXPECT_EQ(run.norm, 0.0);
   run.weight = 32;
-  run.step(numbers(3, 1.0f));
+  run.step(uniform(3, 1.0f));
   EXPECT_EQ(run.block.updates, 1u);
   EXPECT_NE(run.parameters, before);
 }
@@ -287,9 +287,9 @@ TEST(Update, ThreadsChangeNoBit) {
     run->rule.beta2 = 0.99;
     run->rule.epsilon = 1e-8;
   }
-  one.step(numbers(3, 1.0f));
+  one.step(uniform(3, 1.0f));
   set_compute_threads(2);
-  two.step(numbers(3, 1.0f));
+  two.step(uniform(3, 1.0f));
   set_compute_threads(1);
   EXPECT_EQ(one.parameters, two.parameters);
   EXPECT_EQ(one.first, two.first);
@@ -300,7 +300,7 @@ TEST(Update, MissingMomentsAreRefused) {
   Training run;
   run.rule.momentum = 0.9;
   run.first.clear();
-  EXPECT_THROW(run.step(numbers(3, 1.0f)), Error);
+  EXPECT_THROW(run.step(uniform(3, 1.0f)), Error);
 }
 
 TEST(Schedule, WarmsUpThenStaysOrFollowsHalfACosine) {

@@ -12,11 +12,11 @@ namespace {
 
 using test::values_of;
 
-const std::vector<Field> stored = {{"image", Shape({4, 5}), Dtype::u8}, {"rgb", Shape({3, 4, 3}), Dtype::f32}};
+const std::vector<Field> kept = {{"image", Shape({4, 5}), Dtype::u8}, {"rgb", Shape({3, 4, 3}), Dtype::f32}};
 
 template <class T>
-std::vector<T> apply(const Transforms& transforms, std::size_t field, const std::vector<T>& values,
-                     std::uint64_t position) {
+std::vector<T> applied(const Transforms& transforms, std::size_t field, const std::vector<T>& values,
+                       std::uint64_t position) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
   transforms.apply(field, position, std::as_bytes(std::span(values)), bytes);
   return values_of<T>(bytes);
@@ -57,16 +57,16 @@ std::vector<T> flipped(const std::vector<T>& from, int height, int width, int ch
 
 TEST(RandomTransform, FlipMirrorsRowsHalfOfTheTime) {
   const std::vector<std::string> lines = {"rgb: scale 1", "image: flip", "rgb: flip"};
-  const Transforms transforms(lines, stored, 9, true);
+  const Transforms transforms(lines, kept, 9, true);
   std::vector<float> rgb(36);
   std::iota(rgb.begin(), rgb.end(), 0.0f);
   int flips = 0, together = 0;
   std::vector<int> first;
   for (std::uint64_t p = 0; p < 4000; ++p) {
-    const auto got = apply(transforms, 0, picture(), p);
+    const auto got = applied(transforms, 0, picture(), p);
     const bool mirrored = got == flipped(picture(), 4, 5, 1);
     ASSERT_TRUE(mirrored || got == picture());
-    const auto channels = apply(transforms, 1, rgb, p);
+    const auto channels = applied(transforms, 1, rgb, p);
     const bool other = channels == flipped(rgb, 3, 4, 3);
     ASSERT_TRUE(other || channels == rgb);
     flips += mirrored;
@@ -80,10 +80,10 @@ TEST(RandomTransform, FlipMirrorsRowsHalfOfTheTime) {
 
 TEST(RandomTransform, PadCropTakesEveryPlaceOfThePaddedPicture) {
   const std::vector<std::string> lines = {"image: pad-crop 2"};
-  const Transforms transforms(lines, stored, 9, true);
+  const Transforms transforms(lines, kept, 9, true);
   std::map<std::pair<int, int>, int> places;
   for (std::uint64_t p = 0; p < 5000; ++p) {
-    const auto got = apply(transforms, 0, picture(), p);
+    const auto got = applied(transforms, 0, picture(), p);
     int matches = 0;
     for (int dy = 0; dy <= 4; ++dy) {
       for (int dx = 0; dx <= 4; ++dx) {
@@ -99,26 +99,27 @@ TEST(RandomTransform, PadCropTakesEveryPlaceOfThePaddedPicture) {
   // From an independent program.
   const std::vector<std::pair<int, int>> expected = {{2, 1}, {4, 1}, {2, 4}, {0, 3}, {3, 4}, {1, 4}};
   for (std::size_t p = 0; p < expected.size(); ++p) {
-    EXPECT_EQ(apply(transforms, 0, picture(), p), cropped(picture(), 4, 5, 1, 2, expected[p].first, expected[p].second))
+    EXPECT_EQ(applied(transforms, 0, picture(), p),
+              cropped(picture(), 4, 5, 1, 2, expected[p].first, expected[p].second))
         << p;
   }
 }
 
 TEST(RandomTransform, PadBeyondThePictureAndChannels) {
   const std::vector<std::string> lines = {"image: pad-crop 9", "rgb: pad-crop 1"};
-  const Transforms transforms(lines, stored, 9, true);
+  const Transforms transforms(lines, kept, 9, true);
   std::vector<float> rgb(36);
   std::iota(rgb.begin(), rgb.end(), 1.0f);
   int empty = 0;
   for (std::uint64_t p = 0; p < 300; ++p) {
-    const auto far = apply(transforms, 0, picture(), p);
+    const auto far = applied(transforms, 0, picture(), p);
     bool found = false;
     for (int dy = 0; dy <= 18 && !found; ++dy) {
       for (int dx = 0; dx <= 18 && !found; ++dx) found = far == cropped(picture(), 4, 5, 1, 9, dy, dx);
     }
     ASSERT_TRUE(found) << p;
     empty += std::all_of(far.begin(), far.end(), [](int v) { return v == 0; });
-    const auto near = apply(transforms, 1, rgb, p);
+    const auto near = applied(transforms, 1, rgb, p);
     found = false;
     for (int dy = 0; dy <= 2; ++dy) {
       for (int dx = 0; dx <= 2; ++dx) found = found || near == cropped(rgb, 3, 4, 3, 1, dy, dx);
@@ -130,14 +131,14 @@ TEST(RandomTransform, PadBeyondThePictureAndChannels) {
 
 TEST(RandomTransform, PositionAloneDecides) {
   const std::vector<std::string> lines = {"image: pad-crop 2", "image: flip"};
-  const Transforms transforms(lines, stored, 9, true), again(lines, stored, 9, true), other(lines, stored, 10, true);
+  const Transforms transforms(lines, kept, 9, true), again(lines, kept, 9, true), other(lines, kept, 10, true);
   std::vector<std::vector<std::uint8_t>> forward;
-  for (std::uint64_t p = 0; p < 200; ++p) forward.push_back(apply(transforms, 0, picture(), p));
+  for (std::uint64_t p = 0; p < 200; ++p) forward.push_back(applied(transforms, 0, picture(), p));
   int differences = 0;
   std::thread elsewhere([&] {
     for (std::uint64_t p = 200; p-- > 0;) {
-      EXPECT_EQ(apply(again, 0, picture(), p), forward[p]);
-      differences += apply(other, 0, picture(), p) != forward[p];
+      EXPECT_EQ(applied(again, 0, picture(), p), forward[p]);
+      differences += applied(other, 0, picture(), p) != forward[p];
     }
   });
   elsewhere.join();
@@ -145,13 +146,13 @@ TEST(RandomTransform, PositionAloneDecides) {
   // Distinct positions far apart: 2^32 does not wrap.
   int same = 0;
   for (std::uint64_t p = 0; p < 200; ++p)
-    same += apply(transforms, 0, picture(), p + (std::uint64_t{1} << 32)) == forward[p];
+    same += applied(transforms, 0, picture(), p + (std::uint64_t{1} << 32)) == forward[p];
   EXPECT_LT(same, 50);
 }
 
 TEST(RandomTransform, EvaluationLeavesThemOut) {
   const std::vector<std::string> lines = {"image: pad-crop 2", "image: flip", "image: scale 2"};
-  const Transforms transforms(lines, stored, 9, false);
+  const Transforms transforms(lines, kept, 9, false);
   const std::vector<std::uint8_t> pixels = picture();
   std::vector<std::byte> bytes(20 * sizeof(float));
   for (std::uint64_t p = 0; p < 20; ++p) {

@@ -131,6 +131,15 @@ TEST_F(Launch, RunThatNamesItsLauncherIsCompleted) {
   EXPECT_FALSE(read_outcome(folder_)->launch.empty());
 }
 
+// A rank's error that ended rank 0 before it could write: the run failed, as if rank 0 had met it.
+TEST_F(Launch, RunOfWhichAnotherRankToldItsErrorIsCompletedAsFailed) {
+  EXPECT_EQ(run({"begin", file("summary.json"), "say", "[rank 1 n7] error: no weights", "exit", "70"}), 70);
+  const auto outcome = read_outcome(folder_);
+  EXPECT_EQ(outcome->result, "failed");
+  EXPECT_EQ(outcome->exit_code, 70);
+  EXPECT_EQ(outcome->first_cause, "[rank 1 n7] error: no weights");
+}
+
 // As nohup and a script's `&` have it: the signal reaches nobody, and the run goes on.
 TEST_F(Launch, IgnoredSignalsStayIgnored) {
   for (const int signal : {SIGHUP, SIGINT}) {

@@ -19,6 +19,8 @@
 namespace trireme::plugin {
 
 using Config = std::map<std::string, JobValue>;
+// What the fixture plugins are told to get wrong.
+inline Config fault(const std::string& what) { return {{"fault", {what, "job.toml:12"}}}; }
 
 // Text and code of the error that `work` ends with.
 struct Caught {

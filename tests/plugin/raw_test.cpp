@@ -5,7 +5,6 @@ namespace trireme::plugin {
 namespace {
 
 std::vector<Field> fields() { return {{"x", Shape{}, Dtype::f32}, {"y", Shape{}, Dtype::f32}}; }
-Config fault(const std::string& what) { return {{"fault", {what, "test"}}}; }
 
 TEST(RawModel, GivesLossMetricsAndGradient) {
   Micro micro(fixture_file("regression"), {}, fields(), 8);

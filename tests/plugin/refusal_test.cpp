@@ -9,7 +9,6 @@ namespace {
 const Field x_field{"x", Shape{3}, Dtype::f32};
 
 Config config(const std::string& key, JobScalar value) { return {{key, {std::move(value), "job.toml:12"}}}; }
-Config fault(const std::string& what) { return config("fault", what); }
 
 Caught creating(const Config& with, std::vector<Field> fields = {x_field}, const std::string& name = "behaviour") {
   return error_of([&] { Micro micro(fixture_file(name), with, std::move(fields), 2); });

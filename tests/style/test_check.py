@@ -100,13 +100,6 @@ class CheckerTest(unittest.TestCase):
         write(self.root, "core/device/CMakeLists.txt", "trireme_folder(device SOURCES)  # cpu/stream.cpp\n")
         self.assertIn("core/device/cpu/stream.cpp:1: no CMakeLists.txt", run_checker(self.root)[1])
 
-    def test_a_loop_lists_the_tests_it_names(self):
-        write(self.root, "tests/jobs/CMakeLists.txt", "foreach(test bits kill)\n  trireme_test(${test} SOURCES ${test}_test.cpp)\n")
-        write(self.root, "tests/jobs/kill_test.cpp", "// x\n")
-        self.assertEqual(run_checker(self.root)[0], 0)
-        write(self.root, "tests/jobs/stop_test.cpp", "// x\n")
-        self.assertIn("tests/jobs/stop_test.cpp:1: no CMakeLists.txt", run_checker(self.root)[1])
-
     def test_built_folders_are_not_read(self):
         write(self.root, "build-x/core/Bad.cpp", "TO" "DO\n")
         self.assertEqual(run_checker(self.root)[0], 0)

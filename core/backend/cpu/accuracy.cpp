@@ -8,6 +8,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace accuracy {
 
 // How many logits stand against the label; NaN does.
 TRIREME_SIMD std::uint32_t rivals(const float* x, std::size_t classes, std::size_t label) {
@@ -36,8 +37,9 @@ void forward(const Forward& f) {
   *f.out[1].as<double>() = weight;
 }
 
+}  // namespace accuracy
 }  // namespace
 
-OpKernels accuracy_kernels() { return {forward, nullptr}; }
+OpKernels accuracy_kernels() { return {accuracy::forward, nullptr}; }
 
 }  // namespace trireme::backend

@@ -6,6 +6,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace add {
 
 TRIREME_SIMD void add_range(const float* a, const float* b, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
@@ -38,8 +39,9 @@ void backward(const Backward& b) {
   }
 }
 
+}  // namespace add
 }  // namespace
 
-OpKernels add_kernels() { return {forward, backward}; }
+OpKernels add_kernels() { return {add::forward, add::backward}; }
 
 }  // namespace trireme::backend

@@ -5,6 +5,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace avg_pool2d {
 
 // y = share · Σ of the window; `line` floats from one row of the picture to the next.
 TRIREME_SIMD void average_window(const float* x, std::size_t line, const PoolExtents& e, float share, float* y) {
@@ -57,8 +58,9 @@ void backward(const Backward& b) {
   });
 }
 
+}  // namespace avg_pool2d
 }  // namespace
 
-OpKernels avg_pool2d_kernels() { return {forward, backward}; }
+OpKernels avg_pool2d_kernels() { return {avg_pool2d::forward, avg_pool2d::backward}; }
 
 }  // namespace trireme::backend

@@ -13,6 +13,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace batch_norm {
 
 // Σ d and Σ d² of a block, d = x − (the block's first row).
 template <std::size_t N>
@@ -258,8 +259,9 @@ void backward(const Backward& b) {
   });
 }
 
+}  // namespace batch_norm
 }  // namespace
 
-OpKernels batch_norm_kernels() { return {forward, backward}; }
+OpKernels batch_norm_kernels() { return {batch_norm::forward, batch_norm::backward}; }
 
 }  // namespace trireme::backend

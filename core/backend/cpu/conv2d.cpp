@@ -9,13 +9,10 @@
 
 namespace trireme::backend {
 namespace {
-
-using Desc = dnnl::memory::desc;
-using Tag = dnnl::memory::format_tag;
-constexpr auto f32 = dnnl::memory::data_type::f32;
+namespace conv2d {
 
 struct Problem {
-  dnnl::memory::dims x, weight, y, stride, padding;  // oneDNN's order: (B, C, H, W), (out, in, kh, kw)
+  Dims x, weight, y, stride, padding;  // oneDNN's order: (B, C, H, W), (out, in, kh, kw)
   std::string text;
 
   [[nodiscard]] Desc x_desc() const { return {x, f32, Tag::nhwc}; }
@@ -174,8 +171,9 @@ void backward(const Backward& b) {
   }
 }
 
+}  // namespace conv2d
 }  // namespace
 
-OpKernels conv2d_kernels() { return {forward, backward}; }
+OpKernels conv2d_kernels() { return {conv2d::forward, conv2d::backward}; }
 
 }  // namespace trireme::backend

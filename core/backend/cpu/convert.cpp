@@ -6,6 +6,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace convert {
 
 template <class From>
 [[gnu::always_inline]] inline void convert_each(const From* x, float* y, std::size_t count, float scale, float shift) {
@@ -50,8 +51,9 @@ void forward(const Forward& f) {
   }
 }
 
+}  // namespace convert
 }  // namespace
 
-OpKernels convert_kernels() { return {forward, nullptr}; }
+OpKernels convert_kernels() { return {convert::forward, nullptr}; }
 
 }  // namespace trireme::backend

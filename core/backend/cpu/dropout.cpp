@@ -9,6 +9,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace dropout {
 
 constexpr std::size_t philox_lanes = 32;         // Philox blocks at a time; GCC unrolls 16 before it vectorises
 constexpr std::size_t piece = 4 * philox_lanes;  // elements they cover
@@ -84,8 +85,9 @@ void backward(const Backward& b) {
   if (tensor_or_none(b.in_grads, 0)) apply_mask(b.out_grads[0], b.in_grads[0], b.attributes, *b.block, b.ordinal);
 }
 
+}  // namespace dropout
 }  // namespace
 
-OpKernels dropout_kernels() { return {forward, backward}; }
+OpKernels dropout_kernels() { return {dropout::forward, dropout::backward}; }
 
 }  // namespace trireme::backend

@@ -14,11 +14,6 @@
 namespace trireme::backend {
 namespace {
 
-using Desc = dnnl::memory::desc;
-using Dims = dnnl::memory::dims;
-using Tag = dnnl::memory::format_tag;
-constexpr auto f32 = dnnl::memory::data_type::f32;
-
 using device::seconds_now;
 
 // The best of runs over about 30 ms, at least five.

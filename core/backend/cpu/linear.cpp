@@ -5,6 +5,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace linear {
 
 void forward(const Forward& f) {
   const Tensor &x = f.in[0], &weight = f.in[1], &y = f.out[0];
@@ -62,8 +63,9 @@ void backward(const Backward& b) {
   }
 }
 
+}  // namespace linear
 }  // namespace
 
-OpKernels linear_kernels() { return {forward, backward}; }
+OpKernels linear_kernels() { return {linear::forward, linear::backward}; }
 
 }  // namespace trireme::backend

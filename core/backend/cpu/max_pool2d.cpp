@@ -6,6 +6,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace max_pool2d {
 
 // One window, N·8 neighbouring channels; `line` floats from one row of the picture to the next.
 template <std::size_t N>
@@ -104,8 +105,9 @@ void backward(const Backward& b) {
   });
 }
 
+}  // namespace max_pool2d
 }  // namespace
 
-OpKernels max_pool2d_kernels() { return {forward, backward}; }
+OpKernels max_pool2d_kernels() { return {max_pool2d::forward, max_pool2d::backward}; }
 
 }  // namespace trireme::backend

@@ -3,6 +3,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace mean {
 
 void forward(const Forward& f) {
   *f.out[0].as<double>() = total(f.in[0], f.scratch) / static_cast<double>(f.in[0].elements());
@@ -14,8 +15,9 @@ void backward(const Backward& b) {
   fill_all(b.in_grads[0], static_cast<float>(each));
 }
 
+}  // namespace mean
 }  // namespace
 
-OpKernels mean_kernels() { return {forward, backward}; }
+OpKernels mean_kernels() { return {mean::forward, mean::backward}; }
 
 }  // namespace trireme::backend

@@ -6,6 +6,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace mul {
 
 TRIREME_SIMD void multiply_range(const float* a, const float* b, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
@@ -46,8 +47,9 @@ void backward(const Backward& b) {
   column_sums(each.as<float>(), rows_of(dy), columns_of(dy), db.as<float>(), b.scratch);
 }
 
+}  // namespace mul
 }  // namespace
 
-OpKernels mul_kernels() { return {forward, backward}; }
+OpKernels mul_kernels() { return {mul::forward, mul::backward}; }
 
 }  // namespace trireme::backend

@@ -17,11 +17,9 @@ dnnl::stream& onednn_stream() {
 }
 
 Primitive make_product(const Product& p) {
-  using Tag = dnnl::memory::format_tag;
-  const auto f32 = dnnl::memory::data_type::f32;
-  const dnnl::memory::desc a({p.m, p.k}, f32, p.a_transposed ? Tag::ba : Tag::ab);
-  const dnnl::memory::desc b({p.k, p.n}, f32, p.b_transposed ? Tag::ba : Tag::ab);
-  const dnnl::memory::desc bias({1, p.n}, f32, Tag::ab), c({p.m, p.n}, f32, Tag::ab);
+  const Desc a({p.m, p.k}, f32, p.a_transposed ? Tag::ba : Tag::ab);
+  const Desc b({p.k, p.n}, f32, p.b_transposed ? Tag::ba : Tag::ab);
+  const Desc bias({1, p.n}, f32, Tag::ab), c({p.m, p.n}, f32, Tag::ab);
   const auto descriptor = p.bias != nullptr
                               ? dnnl::matmul::primitive_desc(onednn_engine(), a, b, bias, c, user_scratchpad())
                               : dnnl::matmul::primitive_desc(onednn_engine(), a, b, c, user_scratchpad());
@@ -44,10 +42,10 @@ dnnl::engine& onednn_engine() {
 
 std::int64_t onednn_threads() { return omp_get_max_threads(); }
 
-Primitive::Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+Primitive::Primitive(const dnnl::primitive& primitive, const Desc& scratchpad,
                      std::initializer_list<Argument> arguments)
     : primitive_(primitive), scratchpad_bytes_(scratchpad.get_size()) {
-  const auto add = [&](int name, const dnnl::memory::desc& desc) {
+  const auto add = [&](int name, const Desc& desc) {
     memory_.push_back(dnnl::memory(desc, onednn_engine(), DNNL_MEMORY_NONE));
     arguments_.push_back({name, memory_.back().get()});
   };
@@ -87,7 +85,7 @@ void refuse_reference(const dnnl::primitive_desc_base& descriptor, const std::st
        what, name);
 }
 
-Primitive make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+Primitive make_reorder(const Desc& from, const Desc& to) {
   const dnnl::reorder::primitive_desc descriptor(onednn_engine(), from, onednn_engine(), to, user_scratchpad());
   return {dnnl::reorder(descriptor), descriptor.scratchpad_desc(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }

@@ -16,6 +16,11 @@
 
 namespace trireme::backend {
 
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
+inline constexpr auto f32 = dnnl::memory::data_type::f32;
+
 [[nodiscard]] dnnl::engine& onednn_engine();
 
 // A primitive with the memory objects of its arguments.
@@ -23,11 +28,10 @@ class Primitive {
  public:
   struct Argument {
     int name;  // DNNL_ARG_…
-    dnnl::memory::desc desc;
+    Desc desc;
   };
   // `scratchpad`: what the primitive descriptor asks for in user mode.
-  Primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
-            std::initializer_list<Argument> arguments);
+  Primitive(const dnnl::primitive& primitive, const Desc& scratchpad, std::initializer_list<Argument> arguments);
   // Memory for each argument, in their order.
   void run(std::initializer_list<const void*> memory, tensor::Arena& scratch);
 
@@ -43,7 +47,7 @@ class Primitive {
 // Throws Error(internal) where oneDNN offers only its reference code, hundreds of times slower.
 void refuse_reference(const dnnl::primitive_desc_base& descriptor, const std::string& what);
 // Changes the layout of one array.
-[[nodiscard]] Primitive make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+[[nodiscard]] Primitive make_reorder(const Desc& from, const Desc& to);
 
 // By shape. The thread number belongs into the key: primitives are cut for it.
 using ShapeKey = std::array<std::int64_t, 16>;

@@ -6,6 +6,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace relu {
 
 TRIREME_SIMD void relu_range(const float* x, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] = x[i] < 0 ? 0 : x[i];
@@ -24,8 +25,9 @@ void backward(const Backward& b) {
                 nullptr, b.scratch);
 }
 
+}  // namespace relu
 }  // namespace
 
-OpKernels relu_kernels() { return {forward, backward}; }
+OpKernels relu_kernels() { return {relu::forward, relu::backward}; }
 
 }  // namespace trireme::backend

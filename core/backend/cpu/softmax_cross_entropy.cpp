@@ -13,6 +13,7 @@
 
 namespace trireme::backend {
 namespace {
+namespace softmax_cross_entropy {
 
 constexpr std::size_t wide = 16;        // partial sums of a row, so that its loops vectorise
 constexpr std::size_t block_rows = 64;  // losses are summed by blocks of rows, then over blocks
@@ -126,8 +127,9 @@ void backward(const Backward& b) {
   });
 }
 
+}  // namespace softmax_cross_entropy
 }  // namespace
 
-OpKernels softmax_cross_entropy_kernels() { return {forward, backward}; }
+OpKernels softmax_cross_entropy_kernels() { return {softmax_cross_entropy::forward, softmax_cross_entropy::backward}; }
 
 }  // namespace trireme::backend

@@ -6,6 +6,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace accuracy {
 
 constexpr unsigned op_index = 1;  // in label_ops
 constexpr unsigned all_lanes = 0xffffffffu;
@@ -59,8 +60,9 @@ void forward(const Forward& f) {
          labels_of(f.in[1], logits, f.attributes, op_index), parts_of(deal, f));
 }
 
+}  // namespace accuracy
 }  // namespace
 
-OpKernels accuracy_kernels() { return {forward, nullptr}; }
+OpKernels accuracy_kernels() { return {accuracy::forward, nullptr}; }
 
 }  // namespace trireme::backend::cuda

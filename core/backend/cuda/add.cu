@@ -5,6 +5,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace add {
 
 __global__ void add_row_kernel(const float* a, const float* row, float* y, std::size_t count, std::size_t columns) {
   for_each_element(count, [&](std::size_t i) { y[i] = a[i] + row[i % columns]; });
@@ -33,8 +34,9 @@ void backward(const Backward& b) {
   }
 }
 
+}  // namespace add
 }  // namespace
 
-OpKernels add_kernels() { return {forward, backward}; }
+OpKernels add_kernels() { return {add::forward, add::backward}; }
 
 }  // namespace trireme::backend::cuda

@@ -10,7 +10,7 @@
 namespace trireme::backend::cuda {
 
 // y = x where x ≥ 0, else 0; NaN stays. May be in place.
-void relu(const float* x, float* y, std::size_t count, device::Stream& stream);
+void apply_relu(const float* x, float* y, std::size_t count, device::Stream& stream);
 // sums (columns) = Σ over rows of x (rows, columns); x null: zeros. `times`, if not null: of x · times.
 void column_sums(const float* x, const float* times, std::size_t rows, std::size_t columns, float* sums,
                  tensor::Arena& scratch, device::Stream& stream);

@@ -4,6 +4,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace convert {
 
 template <class From>
 __global__ void convert_kernel(const From* x, float* y, std::size_t count, float scale, float shift) {
@@ -31,8 +32,9 @@ void forward(const Forward& f) {
   }
 }
 
+}  // namespace convert
 }  // namespace
 
-OpKernels convert_kernels() { return {forward, nullptr}; }
+OpKernels convert_kernels() { return {convert::forward, nullptr}; }
 
 }  // namespace trireme::backend::cuda

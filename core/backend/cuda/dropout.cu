@@ -6,6 +6,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace dropout {
 
 struct Mask {
   const device::StepBlock* block;
@@ -59,8 +60,9 @@ void backward(const Backward& b) {
   apply_mask(dy, dx, b.attributes, b.block, b.ordinal, b.stream);
 }
 
+}  // namespace dropout
 }  // namespace
 
-OpKernels dropout_kernels() { return {forward, backward}; }
+OpKernels dropout_kernels() { return {dropout::forward, dropout::backward}; }
 
 }  // namespace trireme::backend::cuda

@@ -5,6 +5,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace linear {
 
 template <bool Tf32>
 void forward(const Forward& f) {
@@ -74,10 +75,12 @@ void backward(const Backward& b) {
   }
 }
 
+}  // namespace linear
 }  // namespace
 
 OpKernels linear_kernels(bool tf32) {
-  return tf32 ? OpKernels{forward<true>, backward<true>} : OpKernels{forward<false>, backward<false>};
+  return tf32 ? OpKernels{linear::forward<true>, linear::backward<true>}
+              : OpKernels{linear::forward<false>, linear::backward<false>};
 }
 
 }  // namespace trireme::backend::cuda

@@ -3,6 +3,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace mean {
 
 void forward(const Forward& f) {
   total(f.in[0], static_cast<double>(f.in[0].elements()), f.out[0], f.scratch, f.stream);
@@ -13,8 +14,9 @@ void backward(const Backward& b) {
   if (dx) spread(scalar(tensor_or_none(b.out_grads, 0)), static_cast<double>(b.in[0].elements()), dx, b.stream);
 }
 
+}  // namespace mean
 }  // namespace
 
-OpKernels mean_kernels() { return {forward, backward}; }
+OpKernels mean_kernels() { return {mean::forward, mean::backward}; }
 
 }  // namespace trireme::backend::cuda

@@ -4,6 +4,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace mul {
 
 template <bool Wide>
 __global__ void mul_kernel(const float* a, const float* b, float* y, std::size_t count) {
@@ -50,8 +51,9 @@ void backward(const Backward& b) {
   }
 }
 
+}  // namespace mul
 }  // namespace
 
-OpKernels mul_kernels() { return {forward, backward}; }
+OpKernels mul_kernels() { return {mul::forward, mul::backward}; }
 
 }  // namespace trireme::backend::cuda

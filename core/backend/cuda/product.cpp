@@ -68,7 +68,7 @@ class Plan {
     check(cublasLtMatmul(handle(), operation_, &alpha, p.b, left_, p.a, right_, &beta, p.c, result_, p.c, result_,
                          &algorithm_, state.workspace, workspace_bytes_, static_cast<cudaStream_t>(stream.native())),
           "cublasLtMatmul", p);
-    if (p.relu && own_relu_) relu(p.c, p.c, static_cast<std::size_t>(p.m * p.n), stream);
+    if (p.relu && own_relu_) apply_relu(p.c, p.c, static_cast<std::size_t>(p.m * p.n), stream);
   }
 
   // The library does not say whether its relu keeps NaN, and one that makes it 0 would hide a diverging model: tried with a NaN factor,

@@ -5,6 +5,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace relu {
 
 __device__ float relu_of(float x) { return x < 0.0f ? 0.0f : x; }
 
@@ -19,7 +20,7 @@ __global__ void relu_kernel(const float* x, float* y, std::size_t count) {
       [&](std::size_t i) { y[i] = relu_of(x[i]); });
 }
 
-void forward(const Forward& f) { relu(f.in[0].as<float>(), f.out[0].as<float>(), count(f.out[0]), f.stream); }
+void forward(const Forward& f) { apply_relu(f.in[0].as<float>(), f.out[0].as<float>(), count(f.out[0]), f.stream); }
 
 void backward(const Backward& b) {
   const Tensor dx = tensor_or_none(b.in_grads, 0);
@@ -28,15 +29,16 @@ void backward(const Backward& b) {
                 nullptr, b.scratch, b.stream);
 }
 
+}  // namespace relu
 }  // namespace
 
-void relu(const float* x, float* y, std::size_t count, device::Stream& stream) {
+void apply_relu(const float* x, float* y, std::size_t count, device::Stream& stream) {
   if (count == 0) return;
   const bool wide = aligned16(x, y);
-  launch("relu", wide ? relu_kernel<true> : relu_kernel<false>, blocks_for_groups(count, wide), threads_per_block,
-         stream, x, y, count);
+  launch("relu", wide ? relu::relu_kernel<true> : relu::relu_kernel<false>, blocks_for_groups(count, wide),
+         threads_per_block, stream, x, y, count);
 }
 
-OpKernels relu_kernels() { return {forward, backward}; }
+OpKernels relu_kernels() { return {relu::forward, relu::backward}; }
 
 }  // namespace trireme::backend::cuda

@@ -3,6 +3,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace reshape {
 
 void forward(const Forward& f) { copy_elements(f.in[0], f.out[0], f.stream); }
 
@@ -11,8 +12,9 @@ void backward(const Backward& b) {
   if (dx) copy_elements(tensor_or_none(b.out_grads, 0), dx, b.stream);
 }
 
+}  // namespace reshape
 }  // namespace
 
-OpKernels reshape_kernels() { return {forward, backward}; }
+OpKernels reshape_kernels() { return {reshape::forward, reshape::backward}; }
 
 }  // namespace trireme::backend::cuda

@@ -6,6 +6,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace softmax_cross_entropy {
 
 constexpr unsigned op_index = 0;  // in label_ops
 constexpr unsigned all_lanes = 0xffffffffu;
@@ -192,8 +193,9 @@ void backward(const Backward& b) {
          b.stream, gradient);
 }
 
+}  // namespace softmax_cross_entropy
 }  // namespace
 
-OpKernels softmax_cross_entropy_kernels() { return {forward, backward}; }
+OpKernels softmax_cross_entropy_kernels() { return {softmax_cross_entropy::forward, softmax_cross_entropy::backward}; }
 
 }  // namespace trireme::backend::cuda

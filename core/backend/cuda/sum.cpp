@@ -3,6 +3,7 @@
 
 namespace trireme::backend::cuda {
 namespace {
+namespace sum {
 
 void forward(const Forward& f) { total(f.in[0], 1, f.out[0], f.scratch, f.stream); }
 
@@ -11,8 +12,9 @@ void backward(const Backward& b) {
   if (dx) spread(scalar(tensor_or_none(b.out_grads, 0)), 1, dx, b.stream);
 }
 
+}  // namespace sum
 }  // namespace
 
-OpKernels sum_kernels() { return {forward, backward}; }
+OpKernels sum_kernels() { return {sum::forward, sum::backward}; }
 
 }  // namespace trireme::backend::cuda
