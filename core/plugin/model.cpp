@@ -250,9 +250,10 @@ void Model::shape_pass(std::int64_t rows) {
   device::Stream stream = s.device->compute_stream();
   const device::StepBlock start{};
   stream.copy(std::as_writable_bytes(block.span<std::byte>()), std::as_bytes(std::span(&start, 1)));
-  (void)run(Mode::train, fields, block.span<device::StepBlock>().data(), stream,
-            {gradients.span<float>(), new_buffers.span<float>().first(layout.buffer_elements)});
+  const Loss loss = run(Mode::train, fields, block.span<device::StepBlock>().data(), stream,
+                        {gradients.span<float>(), new_buffers.span<float>().first(layout.buffer_elements)});
   s.host.during(Stage::loss, [&] { s.check_outputs(rows); });
+  backward(loss, [](Range) {});
   stream.synchronize();
   reset();
 }

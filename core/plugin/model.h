@@ -55,8 +55,8 @@ class Model {
   struct Destination {
     std::span<float> gradients, new_buffers;
   };
-  // One pass of forward and loss on zeros of one micro-batch: fixes outputs and metric names, and checks them in every
-  // later call. Before step 1.
+  // One pass of forward, loss and backward on zeros of one micro-batch: fixes outputs and metric names, which every later call
+  // is checked against, meets every op that the backend lacks, and maps the memory that steps will use. Before step 1.
   void shape_pass(std::int64_t rows);
 
   // Runs forward and loss (raw plugins: their step) on `fields`, (rows, …) each, in the order of the constructor.

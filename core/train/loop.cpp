@@ -10,6 +10,7 @@
 
 #include "core/base/fault.h"
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/device/doorbell.h"
 #include "core/launch/stop.h"
 #include "core/train/alike.h"
@@ -98,8 +99,11 @@ void Loop::begin(const std::optional<io::Manifest>& manifest) {
   }
   start_step_ = last_saved_ = step_;
   recorder_.cut_back(step_, evaluate_first);
+  const std::uint64_t resident = resident_bytes();
   feed_ =
       open_feed(parts_.job, parts_.train_data, {true, parts_.plan.rows}, parts_.plan.training(step_), parts_.device);
+  memory_ = plan_memory(parts_, resident, feed_->pinned_bytes());
+  if (parts_.group.rank() == 0) log::info("{}", memory_.text());
   if (evaluate_first) evaluate();
 }
 
@@ -279,6 +283,8 @@ void Loop::summarise() {
   summary.set("samples_per_second", totals.samples_per_second);
   summary.set("first_step_seconds", first_step_seconds_);
   summary.set("train_seconds", totals.seconds);
+  summary.set("memory_planned_mib", static_cast<std::int64_t>(memory_.total() >> 20));
+  summary.set("memory_peak_mib", static_cast<std::int64_t>(peak_resident_bytes() >> 20));
   summary.set("run_seconds", device::seconds_now() - started_);
   summary.set("data_wait_share", share(totals.data_wait));
   summary.set("comm_wait_share", share(totals.comm_wait));

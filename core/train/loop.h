@@ -13,6 +13,7 @@
 #include "core/plugin/model.h"
 #include "core/train/evaluator.h"
 #include "core/train/grad_sync.h"
+#include "core/train/memory_plan.h"
 #include "core/train/plan.h"
 #include "core/train/reports.h"
 #include "core/train/resume.h"
@@ -81,6 +82,7 @@ class Loop {
   double started_ = 0, first_step_seconds_ = 0, stalled_before_ = 0, waited_before_ = 0, comm_before_ = 0;
   double evaluating_ = 0;  // of the step under way
   io::StepTimes times_;    // not yet recorded
+  MemoryPlan memory_;
 };
 
 }  // namespace trireme::train

@@ -76,7 +76,6 @@ struct Feed::State {
     for (Slot& slot : slots) {
       slot.pinned = device::PinnedBuffer(device, total);
       if (!direct) slot.memory = device::Buffer(device, total);
-      std::memset(slot.pinned.data(), 0, total);
       for (std::size_t i = 0; i < fields.size(); ++i) {
         slot.places.push_back(slot.pinned.span<std::byte>().subspan(offsets[i], bytes[i]));
         std::byte* const views_begin =
@@ -211,6 +210,11 @@ void Feed::release(const Batch& batch, device::Stream& stream) {
 }
 
 double Feed::waited() const { return state_->waited; }
+std::uint64_t Feed::pinned_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const State::Slot& slot : state_->slots) bytes += slot.pinned.bytes();
+  return bytes;
+}
 std::uint64_t Feed::blocks_read() const { return state_->filler.blocks_read(); }
 
 }  // namespace trireme::io

@@ -57,6 +57,7 @@ class Feed {
   void release(const Batch& batch, device::Stream& stream);
   [[nodiscard]] double waited() const;  // seconds next() waited, all in all
   [[nodiscard]] std::uint64_t blocks_read() const;
+  [[nodiscard]] std::uint64_t pinned_bytes() const;  // host memory of the slots
 
  private:
   struct State;

@@ -1,5 +1,5 @@
-// The first moments of a run and its surroundings: signals before it listens, a reader of its output that goes, what it says
-// of memory.
+// The first moments of a run and its surroundings: signals before it listens, a reader of its output that goes, the memory it
+// plans.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -123,6 +123,30 @@ TEST(Start, SaysThatTheOrderOfSamplesIsLargerThanTheMemoryAllowed) {
   const JobResult block = run("block");
   EXPECT_EQ(block.exit_code, 0) << block.output;
   EXPECT_THAT(block.output, Not(HasSubstr("order of")));
+}
+
+// A wide layer (6.4 million parameters, 73 MiB to save) and more data than it keeps: without these the plan would be off by more
+// than a tenth.
+TEST(Start, PlansTheMemoryThatItThenUses) {
+  const TestFolder folder("memory");
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  for (const auto& [name, samples] : {std::pair("train.h5", 120000), std::pair("eval.h5", 4000)}) {
+    const auto file = io::Hdf5File::create(path(name));
+    file->create_dataset("/image", Shape{samples, 28, 28}, Dtype::u8, {256});
+    file->create_dataset("/label", Shape{samples}, Dtype::u8, {256});
+    file->close();
+  }
+  const JobResult result =
+      run_job(1, small_job(folder.path(), {},
+                           {"data.train=[\"" + path("train.h5") + "\"]", "data.eval=[\"" + path("eval.h5") + "\"]",
+                            "data.memory_mib=64", "model.hidden=7500", "train.batch=512", "train.micro_batches=1",
+                            "train.steps=3", "checkpoint.every_steps=1", "eval.every=3 steps", "data.shuffle=global"}));
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const double planned = std::stod(summary_of(result, "memory_planned_mib")),
+               peak = std::stod(summary_of(result, "memory_peak_mib"));
+  EXPECT_GT(planned, 0.9 * peak) << result.output;
+  EXPECT_LT(planned, 1.1 * peak);
+  EXPECT_THAT(result.output, HasSubstr("memory: about "));
 }
 
 }  // namespace
