@@ -2,6 +2,8 @@
 #include "core/base/error.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <new>
 #include <system_error>
 #include <vector>
 
@@ -9,6 +11,23 @@ namespace trireme {
 
 void fail_errno(int error, const std::string& text) {
   throw Error(ExitCode::io, text + ": " + std::generic_category().message(error));
+}
+
+Error as_error(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string path = error.path1().string();
+    return {ExitCode::io, fmt::format("{}{}{}", path, path.empty() ? "" : ": ", error.code().message())};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::internal, "out of memory on the host: use a smaller batch, model or data.memory_mib"};
+  } catch (const std::exception& error) {
+    return {ExitCode::internal, error.what()};
+  } catch (...) {
+    return {ExitCode::internal, "an exception that is no std::exception"};
+  }
 }
 
 // Optimal string alignment: insertions, deletions, replacements and swaps of neighbours, each at cost 1.

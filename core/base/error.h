@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -29,6 +30,9 @@ template <class... Args>
 
 // Error of ExitCode::io for a failed system call: "TEXT: <strerror(error)>".
 [[noreturn]] void fail_errno(int error, const std::string& text);
+
+// What was thrown, as an Error: of a file system call io, of memory that ran out and of all else internal.
+[[nodiscard]] Error as_error(const std::exception_ptr& thrown);
 
 // The candidate nearest to `name` by edit distance (Damerau-Levenshtein), or empty where none is near
 // (more than a third of the name differs). For "unknown key 'bacth': did you mean 'batch'?".

@@ -1,5 +1,7 @@
-// Reads VmRSS and VmHWM.
+// VmRSS, VmHWM, physical pages.
 #include "core/base/memory.h"
+
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -19,5 +21,8 @@ std::uint64_t status_kib(const std::string& key) {
 
 std::uint64_t resident_bytes() { return status_kib("VmRSS:") << 10; }
 std::uint64_t peak_resident_bytes() { return status_kib("VmHWM:") << 10; }
+std::uint64_t host_memory_bytes() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
+}
 
 }  // namespace trireme

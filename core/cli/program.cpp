@@ -1,7 +1,6 @@
 // The program's command line as a whole: parses, runs, and turns every exception into a message and an exit code.
 #include <csignal>
-#include <filesystem>
-#include <new>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -54,22 +53,14 @@ void add_all(Command program) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `trireme train … | head`: lines are lost, the run goes on
+  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: the write fails, and the error names the file
   try {
     return run({argv + 1, argv + argc});
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = as_error(std::current_exception());
     report(error);
     return static_cast<int>(error.code());
-  } catch (const std::filesystem::filesystem_error& error) {
-    log::error("{}", error.what());
-    return static_cast<int>(ExitCode::io);
-  } catch (const std::bad_alloc&) {
-    log::error("out of memory (std::bad_alloc): lower data.memory_mib or train.batch, or ask for more memory");
-  } catch (const std::exception& error) {
-    log::error("internal error: {}", error.what());
-  } catch (...) {
-    log::error("internal error: an exception that is no std::exception");
   }
-  return static_cast<int>(ExitCode::internal);
 }
 
 }  // namespace trireme::cli

@@ -87,6 +87,7 @@ std::vector<pid_t> descendants() {
   ::dup2(stderr_pipe, STDERR_FILENO);
   ::signal(SIGUSR1, SIG_DFL);  // the launcher's own request
   ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

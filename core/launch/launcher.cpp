@@ -166,7 +166,11 @@ End decide(const std::filesystem::path& run_directory, const std::optional<Outco
   if (after->result != "running" && after->exit_code) return {*after->exit_code, std::move(cause)};
   const int died = code == 0 ? static_cast<int>(ExitCode::lost_peer) : code;
   if (cause.empty()) cause = fmt::format("the ranks ended with code {} and without a word", child_code);
-  complete_outcome(run_directory, died, cause);
+  try {
+    complete_outcome(run_directory, died, cause);
+  } catch (const Error& error) {  // a full disk, say, which may be the cause itself
+    log::warn("the summary stays as it is: {}", error.what());
+  }
   return {died, std::move(cause)};
 }
 

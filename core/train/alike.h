@@ -15,6 +15,12 @@ class AlikeError : public Error {
   using Error::Error;
 };
 
+namespace detail {
+inline std::string told(const Error& error) {
+  return fmt::format("{}\n{}", static_cast<int>(error.code()), error.what());
+}
+}  // namespace detail
+
 // Runs `body` on rank 0 and returns its text on every rank; what it throws, every rank throws as AlikeError.
 template <class Body>
 [[nodiscard]] std::string on_rank_0(comm::Group& group, const Body& body) {
@@ -22,8 +28,8 @@ template <class Body>
   if (group.rank() == 0) {
     try {
       text = fmt::format("+{}", body());  // told from an error, which begins with its code
-    } catch (const Error& error) {
-      text = std::to_string(static_cast<int>(error.code())) + "\n" + error.what();
+    } catch (...) {
+      text = detail::told(as_error(std::current_exception()));
     }
   }
   group.broadcast_now(text, 0);
@@ -47,8 +53,8 @@ void on_all_ranks(comm::Group& group, const Body& body) {
   std::string mine;
   try {
     body();
-  } catch (const Error& error) {
-    mine = std::to_string(static_cast<int>(error.code())) + "\n" + error.what();
+  } catch (...) {
+    mine = detail::told(as_error(std::current_exception()));
   }
   const std::vector<std::string> all = group.all_gather_now(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

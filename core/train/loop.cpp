@@ -104,6 +104,10 @@ void Loop::begin(const std::optional<io::Manifest>& manifest) {
       open_feed(parts_.job, parts_.train_data, {true, parts_.plan.rows}, parts_.plan.training(step_), parts_.device);
   memory_ = plan_memory(parts_, resident, feed_->pinned_bytes());
   if (parts_.group.rank() == 0) log::info("{}", memory_.text());
+  const auto local_size = static_cast<std::uint64_t>(parts_.group.local_size());
+  if (parts_.group.rank() == 0 && memory_.total() * local_size > host_memory_bytes())
+    log::warn("memory: {} ranks on this host will want {} MiB, and it has {}; lower data.memory_mib or train.batch",
+              local_size, memory_.total() * local_size >> 20, host_memory_bytes() >> 20);
   if (evaluate_first) evaluate();
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <new>
 
 #include "core/backend/cpu/cpu.h"
 #include "core/backend/cuda/cuda.h"
@@ -169,19 +168,9 @@ void Parting::note(ExitCode code, const std::string& text) const {
 }
 
 void Parting::leave(const std::exception_ptr& error) const {
-  ExitCode code = ExitCode::internal;
-  std::string text = "an exception that is no std::exception";
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& known) {
-    code = known.code();
-    text = known.what();
-  } catch (const std::bad_alloc&) {
-    text = "out of memory on the host: use a smaller batch, model or data.memory_mib";
-  } catch (const std::exception& other) {
-    text = other.what();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the text says it
-  }
+  const Error known = as_error(error);
+  const ExitCode code = known.code();
+  const std::string text = known.what();
   log::error("{}", text);
   note(code, text);
   log::flush();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/base/threads.h"
 #include "core/base/version.h"
 #include "core/launch/stop.h"
@@ -55,6 +56,17 @@ void announce(const LoopParts& parts, const DeviceChoice& device, const Job& job
         "data.memory_mib = {}; "
         "raise it or set data.shuffle = \"block\"",
         factor, job.data.memory_mib);
+}
+
+// The order of so many samples that a host could not hold it.
+void check_order(const Job& job, const Plan& plan) {
+  if (job.data.shuffle != "global") return;
+  const std::uint64_t order = io::order_bytes(plan.samples, io::Shuffle::global);
+  if (order > host_memory_bytes())
+    fail(ExitCode::usage,
+         "data.shuffle = \"global\" keeps {} MiB on each rank for the order of {} samples, and this host has {} MiB in "
+         "all; set data.shuffle = \"block\"",
+         order >> 20, plan.samples, host_memory_bytes() >> 20);
 }
 
 // The summary's part that is known at the start. Rank 0's is written.
@@ -173,8 +185,10 @@ int train_group(const Job& job, const Resume& resume, comm::Group& group, const 
   const auto train_data = open_data(group, job, job.data.train);
   const auto eval_data = job.data.eval.empty() ? nullptr : open_data(group, job, job.data.eval);
   Plan plan;
-  on_all_ranks(group,
-               [&] { plan = make_plan(job, group.size(), group.rank(), train_data->samples(), start.micro_batches); });
+  on_all_ranks(group, [&] {
+    plan = make_plan(job, group.size(), group.rank(), train_data->samples(), start.micro_batches);
+    check_order(job, plan);
+  });
   const std::vector<Field> fields = fed_fields(job, *train_data);
   if (eval_data) check_alike_fields(fields, fed_fields(job, *eval_data));
   const auto model = open_model(group, job, device, fields, plan.rows);

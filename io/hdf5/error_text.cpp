@@ -1,5 +1,6 @@
 // The lock, and HDF5's error stack as one line of text.
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
@@ -35,22 +36,26 @@ Hdf5Lock::Hdf5Lock() : lock_(process_mutex()) {
   }
 }
 
-std::string hdf5_words() {
+Hdf5Words hdf5_words() {
   std::vector<std::string> words;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, collect, &words);
   // The cause is innermost; the outer calls repeat it in vaguer words.
   constexpr std::size_t kept = 3;
   std::string text;
   for (std::size_t i = 0; i < std::min(words.size(), kept); ++i) text += (i == 0 ? "" : "; ") + words[i];
-  return text.empty() ? "HDF5 gives no reason" : text;
+  if (text.empty()) return {"HDF5 gives no reason"};
+  // "file write failed: time = …, filename = …, errno = 28, error message = 'No space left on device', buf = …": what failed, and
+  // the system's own words.
+  constexpr std::string_view key = "error message = '";
+  const std::size_t found = text.find(key), begin = found + key.size();
+  if (found == std::string::npos) return {text};
+  const std::size_t details = std::min({text.find(": time = "), text.find(", errno = "), text.find(", name = ")});
+  return {fmt::format("{}: {}", text.substr(0, details), text.substr(begin, text.find('\'', begin) - begin)), true};
 }
 
-bool tells_of_system_call(const std::string& words) { return words.find("errno = ") != std::string::npos; }
-
 void fail_hdf5(const std::string& where, const std::string& what) {
-  const std::string words = hdf5_words();
-  const ExitCode code = tells_of_system_call(words) ? ExitCode::io : ExitCode::data;
-  fail(code, "{}: {}: {}", where, what, words);
+  const auto [words, of_system_call] = hdf5_words();
+  fail(of_system_call ? ExitCode::io : ExitCode::data, "{}: {}: {}", where, what, words);
 }
 
 std::string hdf5_version() {

@@ -106,10 +106,10 @@ void OpenHdf5File::close() {
   if (!file_) return;
   opened_.clear();
   const bool flushed = H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0;
-  const std::string words = flushed ? "" : hdf5_words();
+  const std::string words = flushed ? "" : hdf5_words().text;
   const bool closed = file_.close();
   if (!flushed) fail(ExitCode::io, "{}: cannot be written: {}", path_.string(), words);
-  if (!closed) fail(ExitCode::io, "{}: cannot be closed: {}", path_.string(), hdf5_words());
+  if (!closed) fail(ExitCode::io, "{}: cannot be closed: {}", path_.string(), hdf5_words().text);
 }
 
 }  // namespace trireme::io

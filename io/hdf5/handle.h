@@ -52,10 +52,13 @@ using TypeHandle = Handle<H5Tclose>;
 using PropertyHandle = Handle<H5Pclose>;
 using AttributeHandle = Handle<H5Aclose>;
 
-// The library's words for its last failure, innermost first: "data error detected by Fletcher32 checksum; …".
-[[nodiscard]] std::string hdf5_words();
-// True where these words tell of a failed system call rather than of bad content.
-[[nodiscard]] bool tells_of_system_call(const std::string& words);
+// The library's words for its last failure, innermost first: "data error detected by Fletcher32 checksum; …"; of a failed system
+// call the system's alone.
+struct Hdf5Words {
+  std::string text;
+  bool of_system_call = false;  // rather than of bad content
+};
+[[nodiscard]] Hdf5Words hdf5_words();
 // Throws Error(io) after a failed system call, else Error(data): "WHERE: WHAT: <the library's words>".
 [[noreturn]] void fail_hdf5(const std::string& where, const std::string& what);
 

@@ -49,7 +49,7 @@ std::uint64_t check_from_outside(const std::filesystem::path& path) {
 }
 
 [[noreturn]] void fail_open(const std::filesystem::path& path, std::uint64_t size) {
-  const std::string words = hdf5_words();
+  const auto [words, of_system_call] = hdf5_words();
   if (words.find("truncated file") != std::string::npos) {
     fail(ExitCode::data, "{}: is truncated: it has {} bytes and should have more ({}). Copy it again", path.string(),
          size, words);
@@ -66,8 +66,7 @@ std::uint64_t check_from_outside(const std::filesystem::path& path) {
          "`h5clear -s {}`: {}",
          path.string(), path.string(), words);
   }
-  const ExitCode code = tells_of_system_call(words) ? ExitCode::io : ExitCode::data;
-  fail(code, "{}: HDF5 cannot open it: {}", path.string(), words);
+  fail(of_system_call ? ExitCode::io : ExitCode::data, "{}: HDF5 cannot open it: {}", path.string(), words);
 }
 
 PropertyHandle access_properties() {
@@ -94,7 +93,7 @@ std::shared_ptr<Hdf5File> Hdf5File::create(const std::filesystem::path& path) {
   const Hdf5Lock lock;
   const PropertyHandle access = access_properties();
   FileHandle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
-  if (!file) fail(ExitCode::io, "{}: cannot be created: {}", path.string(), hdf5_words());
+  if (!file) fail(ExitCode::io, "{}: cannot be created: {}", path.string(), hdf5_words().text);
   return std::make_shared<OpenHdf5File>(path, std::move(file));
 }
 

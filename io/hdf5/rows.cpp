@@ -124,7 +124,8 @@ void OpenHdf5File::write(const std::string& dataset, std::int64_t first, std::in
   const TypeHandle type = memory_type(dtype);
   const Selection rows = select_rows(to.handle.get(), to.info.shape, first, count);
   if (H5Dwrite(to.handle.get(), type.get(), rows.memory.get(), rows.file.get(), H5P_DEFAULT, from.data()) < 0) {
-    fail(ExitCode::io, "{}: rows {} to {} cannot be written: {}", where(dataset), first, first + count, hdf5_words());
+    fail(ExitCode::io, "{}: rows {} to {} cannot be written: {}", where(dataset), first, first + count,
+         hdf5_words().text);
   }
 }
 

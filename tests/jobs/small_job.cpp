@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/jobs/make_data.h"
@@ -98,6 +99,16 @@ TestJob small_job(const std::filesystem::path& folder, std::vector<std::string> 
 
 TestJob small_convnet(const std::filesystem::path& folder, std::vector<std::string> sets) {
   return on_small_data(convnet, folder, std::move(sets));
+}
+
+std::vector<std::string> train_words(const TestJob& job) {
+  std::filesystem::create_directories(job.folder);
+  std::ofstream(job.folder / "job.toml") << job.toml;
+  std::vector<std::string> words{"train", (job.folder / "job.toml").string(), "--run-dir",
+                                 (job.folder / "run").string()};
+  for (const std::string& set : job.sets) words.insert(words.end(), {"--set", set});
+  words.insert(words.end(), job.arguments.begin(), job.arguments.end());
+  return words;
 }
 
 std::string metrics_of(const JobResult& result) { return read_text(result.run_directory / "metrics.jsonl"); }

@@ -17,6 +17,9 @@ namespace trireme::tests {
 // convnet with dropout and batch norm, V = 4, 60 steps, AdamW with all its keys; evaluates at the end.
 [[nodiscard]] TestJob small_convnet(const std::filesystem::path& folder, std::vector<std::string> sets = {});
 
+// The words of `trireme train` on the job, whose file is written.
+[[nodiscard]] std::vector<std::string> train_words(const TestJob& job);
+
 [[nodiscard]] std::string metrics_of(const JobResult& result);  // metrics.jsonl
 // A value of summary.json as text (texts without quotes); empty where there is none.
 [[nodiscard]] std::string summary_of(const JobResult& result, const std::string& key);

@@ -1,8 +1,16 @@
 // A plugin whose author made mistakes: it throws in one of its calls, or makes gradients too large to be held.
 #include <trireme/model.h>
 
+#include <clocale>
+#include <locale>
 #include <stdexcept>
 using namespace trireme;
+
+struct Comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
 
 class Troubled final : public Model {
  public:
@@ -14,6 +22,11 @@ class Troubled final : public Model {
     const bool swapped = c.boolean("swapped", false, "two parameters of one shape are declared the other way round");
     for (const char* name : {swapped ? "up" : "down", swapped ? "down" : "up"})
       parameter(name, {10}, Init::normal(0, 1));
+    if (c.boolean("comma", false, "the process writes numbers as 1.234,5 from now on")) {
+      for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8"})  // C's own, if it is installed
+        if (std::setlocale(LC_ALL, name) != nullptr) break;
+      std::locale::global(std::locale(std::locale::classic(), new Comma));
+    }
     if (throws_at_ == 0) throw std::runtime_error("no weights in the cupboard");
   }
   Outputs forward(const Batch& batch) override {

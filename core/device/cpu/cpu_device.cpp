@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/base/range.h"
 #include "core/device/cpu/kernels.h"
 #include "core/device/device.h"
@@ -54,22 +55,18 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 double gib(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
-std::size_t host_memory() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
-}
-
 // Zeroed, and so already mapped: no page fault is left for the step.
 void* allocate_zeroed(std::size_t bytes) {
   const bool large = bytes >= 2 * huge_page;
   const std::size_t align = large ? huge_page : alignment;
   // The kernel promises more than it has, then kills; so ask first what the host has at all.
   void* memory = nullptr;
-  if (bytes <= host_memory() - align) memory = std::aligned_alloc(align, round_up(bytes, align));
+  if (bytes <= host_memory_bytes() - align) memory = std::aligned_alloc(align, round_up(bytes, align));
   if (memory == nullptr)
     fail(ExitCode::io,
          "cpu: no memory for {} bytes ({:.1f} GiB); this host has {:.1f} GiB; use a smaller model, batch or "
          "data.memory_mib",
-         bytes, gib(bytes), gib(host_memory()));
+         bytes, gib(bytes), gib(host_memory_bytes()));
   if (large) madvise(memory, round_up(bytes, align), MADV_HUGEPAGE);
   std::memset(memory, 0, bytes);
   return memory;
