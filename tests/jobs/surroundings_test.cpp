@@ -183,7 +183,7 @@ TEST_F(Surroundings, AClockSetBack) {
 
   const TestJob between = job("between");
   Faults death;
-  death.inject = "event=forward,count=60,action=kill";
+  death.inject = "event=after_rename,count=2";
   EXPECT_EQ(run_job(1, between, death).exit_code, 71);
   const Finished again = run_trireme(train_words(between), back);
   EXPECT_EQ(again.exit_code, 0) << again.output;
