@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -66,6 +67,10 @@ void settle_thread_environment(char** argv) {
   if (std::getenv("OMP_DYNAMIC") == nullptr) set("OMP_DYNAMIC", "false");
   if (mark.empty()) return;
   ::setenv(settled_mark, mark.c_str(), 1);
+  // By its own name, which ps and valgrind go by; a program that was removed meanwhile has only the link.
+  std::error_code unknown;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  if (!unknown) ::execv(self.c_str(), argv);
   ::execv("/proc/self/exe", argv);
   const int error = errno;
   ::unsetenv(settled_mark);
