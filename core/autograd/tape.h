@@ -50,8 +50,8 @@ class Tape {
   Handle parameter(const ops::Tensor& value, const ops::Tensor& gradient, Range range);
 
   // Runs an op. One that joins a relu is held back until the next call, so that the relu comes along; a tensor whose
-  // op was absorbed so and that is used after all is computed then. Writes out.size() handles. An `out` that is not 0 on
-  // entry names the tensor to write to instead (new buffers): no gradient flows through it.
+  // op was absorbed so and that is used after all is computed then. Writes out.size() handles. An `out` that is not 0
+  // on entry names the tensor to write to instead (new buffers): no gradient flows through it.
   void apply(std::uint32_t op, std::span<const Handle> in, const ops::Attributes& attributes, std::span<Handle> out);
   void custom(const std::shared_ptr<Custom>& body, std::span<const Handle> in,
               std::span<const ops::Signature::Entry> shapes, std::span<Handle> out);
@@ -70,8 +70,8 @@ class Tape {
   [[nodiscard]] std::uint64_t mark();
   void rewind(std::uint64_t mark);
 
-  // Called on the compute thread when a parameter's gradient is final for this micro-batch. Parameters without gradient are
-  // not announced.
+  // Called on the compute thread when a parameter's gradient is final for this micro-batch. Parameters without gradient
+  // are not announced.
   using Ready = std::function<void(Range)>;
   // Runs backward from `loss` (one element, f32 or f64), seeded with loss scale ÷ n, read on the device.
   void backward(Handle loss, double n, const Ready& ready);

@@ -28,7 +28,8 @@ inline void point(std::string_view event) {
     detail::reach(event);
 }
 
-// Reads TRIREME_FAULT once more (it is read when the library is loaded); throws Error(usage) on one that makes no sense.
+// Reads TRIREME_FAULT once more (it is read when the library is loaded); throws Error(usage) on one that makes no
+// sense.
 void arm_from_environment();
 
 }  // namespace trireme::fault

@@ -5,7 +5,8 @@
 
 namespace trireme {
 
-// Resident bytes of this process (/proc/self/status), now and at their highest; 0 where /proc tells nothing. Thread-safe.
+// Resident bytes of this process (/proc/self/status), now and at their highest; 0 where /proc tells nothing.
+// Thread-safe.
 [[nodiscard]] std::uint64_t resident_bytes();
 [[nodiscard]] std::uint64_t peak_resident_bytes();
 // Of the machine.

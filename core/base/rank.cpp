@@ -26,7 +26,8 @@ std::optional<int> number(const char* name) {
 }  // namespace
 
 LaunchedAs launched_as() {
-  // Open MPI's mpirun; MPICH's and Intel's; srun. Inside a job script Slurm sets SLURM_PROCID too, but no SLURM_STEP_ID.
+  // Open MPI's mpirun; MPICH's and Intel's; srun. Inside a job script Slurm sets SLURM_PROCID too, but no
+  // SLURM_STEP_ID.
   constexpr const char* names[][3] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
                                       {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
                                       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE"}};

@@ -6,8 +6,8 @@
 namespace trireme {
 
 // Re-executes the program once with a wait policy for OpenMP threads in its environment (libgomp reads it when it is
-// loaded): where a rank has several cores to itself its threads spin for about 0.1 ms before they sleep, since waking one
-// costs more than a small op; else they sleep at once, so that ranks sharing cores don't spin against each other.
+// loaded): where a rank has several cores to itself its threads spin for about 0.1 ms before they sleep, since waking
+// one costs more than a small op; else they sleep at once, so that ranks sharing cores don't spin against each other.
 // Returns when all is set, or in the second start, where it takes away what it had set. Call first in main.
 void settle_thread_environment(char** argv);
 

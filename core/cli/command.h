@@ -17,8 +17,8 @@ namespace trireme::cli {
 // What the chosen subcommand does; returns an exit code. Throws Error.
 using Run = std::function<int()>;
 
-// A handle; cheap to copy. Variables that options write to must live until the program has run: keep them in what does() is
-// given. `help` of an option says what its variable holds at the start only where that matters.
+// A handle; cheap to copy. Variables that options write to must live until the program has run: keep them in what
+// does() is given. `help` of an option says what its variable holds at the start only where that matters.
 class Command {
  public:
   Command(CLI::App* app, Run* run) : app_(app), run_(run) {}
@@ -54,8 +54,8 @@ class Program {
   Program(const char* name, const char* help);
   ~Program();
   [[nodiscard]] Command root();
-  // Words without the program's name. The exit code where parsing ends it: a mistake (64, told with the nearest command or
-  // option) or --help.
+  // Words without the program's name. The exit code where parsing ends it: a mistake (64, told with the nearest command
+  // or option) or --help.
   [[nodiscard]] std::optional<int> parse(const std::vector<std::string>& words);
   [[nodiscard]] int run() { return run_(); }
 

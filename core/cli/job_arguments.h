@@ -1,5 +1,5 @@
-// The arguments of the commands that run a job (train, eval, predict, bench step): declared once, so that `trireme launch` reads the
-// same ones before it starts any rank.
+// The arguments of the commands that run a job (train, eval, predict, bench step): declared once, so that `trireme
+// launch` reads the same ones before it starts any rank.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// A group of ranks: value handle over single/ (one rank, no MPI), mpi/ and nccl/ (over one of these). All collectives are
-// queued on the group's communication stream, run there in order, and overlap whatever else the rank does; callers wait by
-// events. All ranks queue the same collectives in the same order. With nccl/ tensors lie on the device and have a stream
-// of it; the others stay on the communication thread.
+// A group of ranks: value handle over single/ (one rank, no MPI), mpi/ and nccl/ (over one of these). All collectives
+// are queued on the group's communication stream, run there in order, and overlap whatever else the rank does; callers
+// wait by events. All ranks queue the same collectives in the same order. With nccl/ tensors lie on the device and have
+// a stream of it; the others stay on the communication thread.
 #pragma once
 
 #include <cstddef>
@@ -54,13 +54,13 @@ class GroupImpl {
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void barrier() = 0;
-  // Ends the group in an orderly way: all ranks call it. False: its library did not come back, and the process must leave
-  // without destroying the group.
+  // Ends the group in an orderly way: all ranks call it. False: its library did not come back, and the process must
+  // leave without destroying the group.
   [[nodiscard]] virtual bool finish() = 0;
   // Tells all ranks that this one leaves with `code` and why; then the process may _exit. Any thread.
   virtual void abort(int code, const std::string& why) noexcept = 0;
-  // What the watchdog says when this rank makes no progress: step, phase. `part` counts on in a phase of many rounds, so
-  // that each of them is progress. Any thread, no lock.
+  // What the watchdog says when this rank makes no progress: step, phase. `part` counts on in a phase of many rounds,
+  // so that each of them is progress. Any thread, no lock.
   virtual void progress(std::uint64_t step, const char* phase, std::uint64_t part) noexcept = 0;
 };
 

@@ -32,16 +32,16 @@ class Device {
   [[nodiscard]] virtual Stream make_stream(const char* name) = 0;
   // The non-differentiable kernels (update, add, …) of this device.
   [[nodiscard]] virtual const Kernels& kernels() const = 0;
-  // Throws what a kernel met that it could not throw itself (a label out of range: Error(data)), of work that the caller has
-  // waited for. On the CPU kernels throw.
+  // Throws what a kernel met that it could not throw itself (a label out of range: Error(data)), of work that the
+  // caller has waited for. On the CPU kernels throw.
   virtual void throw_fault() const {}
 };
 
 // The CPU device of this process.
 [[nodiscard]] std::shared_ptr<Device> make_cpu();
-// Opens libtrireme_cuda.so beside libtrireme.so (or the file that TRIREME_CUDA_MODULE names) and asks it for the device of
-// this local rank; one a process. Throws Error(usage) that says whether module, driver or device is missing, with the
-// loader's or driver's own words.
+// Opens libtrireme_cuda.so beside libtrireme.so (or the file that TRIREME_CUDA_MODULE names) and asks it for the device
+// of this local rank; one a process. Throws Error(usage) that says whether module, driver or device is missing, with
+// the loader's or driver's own words.
 [[nodiscard]] std::shared_ptr<Device> make_cuda(int local_rank);
 
 // Owned device memory, element-typed views by span<T>(). Move-only.

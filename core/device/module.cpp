@@ -1,4 +1,5 @@
-// cuda_symbol and make_cuda: libtrireme_cuda.so is found and opened; each thing that can be missing has its own message.
+// cuda_symbol and make_cuda: libtrireme_cuda.so is found and opened; each thing that can be missing has its own
+// message.
 #include "core/device/module.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// The border to libtrireme_cuda.so: how it is found, and the symbol that make_cuda looks up in it. backend/cuda/cuda.h and
-// comm/nccl/nccl.h have theirs.
+// The border to libtrireme_cuda.so: how it is found, and the symbol that make_cuda looks up in it. backend/cuda/cuda.h
+// and comm/nccl/nccl.h have theirs.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ inline constexpr const char* make_device_symbol = "trireme_cuda_make_device";
 inline constexpr const char* cuda_module_name = "libtrireme_cuda.so";
 inline constexpr const char* cuda_module_variable = "TRIREME_CUDA_MODULE";  // names another file, for tests
 
-// A symbol of the module, which is opened at the first call and stays open. Throws Error(usage) where module or symbol are
-// missing.
+// A symbol of the module, which is opened at the first call and stays open. Throws Error(usage) where module or symbol
+// are missing.
 [[nodiscard]] void* cuda_symbol(const char* name);
 
 }  // namespace trireme::device

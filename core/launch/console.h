@@ -17,8 +17,8 @@ class Console {
  private:
   void keep_cause(const std::string& text);
   std::string cause_, noticed_;
-  // mpirun's messages stand between lines of dashes. Those that only say that a rank's exit code was not 0 are dropped: a
-  // planned stop has one, and errors are told by the ranks.
+  // mpirun's messages stand between lines of dashes. Those that only say that a rank's exit code was not 0 are dropped:
+  // a planned stop has one, and errors are told by the ranks.
   std::vector<std::string> held_;
 };
 

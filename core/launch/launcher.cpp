@@ -105,9 +105,9 @@ Plan plan(const LaunchOptions& options) {
   return plan;
 }
 
-// Turns what reaches the launcher into what the ranks should get. The first request: USR1, ranks save and stop. Slurm and shells
-// often send a signal twice, so only one a second later counts as the second: TERM to mpirun or srun, which end their ranks; a
-// rank without them takes TERM for one more request, so it is killed.
+// Turns what reaches the launcher into what the ranks should get. The first request: USR1, ranks save and stop. Slurm
+// and shells often send a signal twice, so only one a second later counts as the second: TERM to mpirun or srun, which
+// end their ranks; a rank without them takes TERM for one more request, so it is killed.
 class Requests {
  public:
   Requests(Child& child, bool direct) : child_(child), direct_(direct) {}
@@ -158,7 +158,8 @@ End decide(const std::filesystem::path& run_directory, const std::optional<Outco
   const int code = is_ours(child_code) ? child_code : static_cast<int>(ExitCode::lost_peer);
   if (run_directory.empty()) return {code, std::move(cause)};
   const std::optional<Outcome> after = read_outcome(run_directory);
-  // Refused, idle, or ended before it began to write: what lies there is another run's, which may live and is left alone.
+  // Refused, idle, or ended before it began to write: what lies there is another run's, which may live and is left
+  // alone.
   const bool older = after && before && before->attempt == after->attempt;
   const bool anothers = after && !after->launch.empty() && after->launch != launch;
   if (!after || older || anothers) return {code, std::move(cause)};

@@ -15,9 +15,9 @@ struct LaunchOptions {
 };
 
 // Turns TERM, INT and USR1 into USR1 to the ranks; prints the first cause last; returns the exit code that stands in
-// summary.json, and completes that file when rank 0 died (result "died" or "failed", first cause, exit code 71 or what the launcher saw);
-// the summary of a run that another launcher started is never touched.
-// Restarts nothing itself: job scripts decide by the code. No process of the run is left when it returns.
+// summary.json, and completes that file when rank 0 died (result "died" or "failed", first cause, exit code 71 or what
+// the launcher saw); the summary of a run that another launcher started is never touched. Restarts nothing itself: job
+// scripts decide by the code. No process of the run is left when it returns.
 [[nodiscard]] int launch(const LaunchOptions& options);
 
 // Command line that would be run (srun: --mpi=pmix, --cpus-per-task, --kill-on-bad-exit; mpirun: slots, binding, root,

@@ -13,7 +13,8 @@ struct Outcome {
 };
 // Nothing where there is no file, or none that can be read.
 [[nodiscard]] std::optional<Outcome> read_outcome(const std::filesystem::path& run_directory);
-// Sets result ("died" with exit code 71, "failed" where a rank still told its error), exit_code and first_cause; all else stays.
+// Sets result ("died" with exit code 71, "failed" where a rank still told its error), exit_code and first_cause; all
+// else stays.
 void complete_outcome(const std::filesystem::path& run_directory, int exit_code, const std::string& first_cause);
 
 }  // namespace trireme::launch

@@ -63,8 +63,8 @@ void wait_for_requests(const sigset_t& set) {
 void catch_stop_requests() {
   stop_at.store(number_from("TRIREME_DEADLINE", std::numeric_limits<double>::infinity()) -
                 number_from("TRIREME_STOP_BEFORE_S", 60));
-  // No handler: oneDNN's generated products (before 3.11.2, its issue 4845) point the stack pointer into a buffer on the
-  // heap, and the frame of a handler would overwrite what lies before it.
+  // No handler: oneDNN's generated products (before 3.11.2, its issue 4845) point the stack pointer into a buffer on
+  // the heap, and the frame of a handler would overwrite what lies before it.
   hold_stop_requests();
   static const bool waiting = [] {
     std::thread([set = requests()] { wait_for_requests(set); }).detach();

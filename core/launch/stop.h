@@ -1,11 +1,13 @@
-// Requests to stop: signals and the deadline that `trireme launch` passed on. No thread that works ever takes the signal.
+// Requests to stop: signals and the deadline that `trireme launch` passed on. No thread that works ever takes the
+// signal.
 #pragma once
 
 #include <string>
 
 namespace trireme::launch {
 
-// TERM, INT and USR1 wait until catch_stop_requests(), through an exec too. First in main, for a command that will call it.
+// TERM, INT and USR1 wait until catch_stop_requests(), through an exec too. First in main, for a command that will call
+// it.
 void hold_stop_requests();
 // From now on TERM, INT and USR1 to the process, but those that it was started to ignore, only set a flag (a second INT
 // ends it at once). Call it before other threads start: they inherit the mask that keeps signals away. TRIREME_DEADLINE

@@ -39,8 +39,8 @@ struct Output {
 
 class Model {
  public:
-  // Creates the plugin's model: keys of [model] checked against its declarations (unknown: Error(usage) with the nearest
-  // and the place), layout placed, arenas allocated on the device and initialised from `seed`.
+  // Creates the plugin's model: keys of [model] checked against its declarations (unknown: Error(usage) with the
+  // nearest and the place), layout placed, arenas allocated on the device and initialised from `seed`.
   Model(std::shared_ptr<const Library> library, const ops::Backend& backend, std::shared_ptr<device::Device> device,
         const std::map<std::string, JobValue>& config, std::span<const Field> fields, std::uint64_t seed);
   ~Model();
@@ -55,16 +55,17 @@ class Model {
   struct Destination {
     std::span<float> gradients, new_buffers;
   };
-  // One pass of forward, loss and backward on zeros of one micro-batch: fixes outputs and metric names, which every later call
-  // is checked against, meets every op that the backend lacks, and maps the memory that steps will use. Before step 1.
+  // One pass of forward, loss and backward on zeros of one micro-batch: fixes outputs and metric names, which every
+  // later call is checked against, meets every op that the backend lacks, and maps the memory that steps will use.
+  // Before step 1.
   void shape_pass(std::int64_t rows);
 
   // Runs forward and loss (raw plugins: their step) on `fields`, (rows, …) each, in the order of the constructor.
   // In evaluate `to` is empty. The stream, block and memory of `to` must live until reset().
   Loss run(Mode mode, std::span<const tensor::Tensor> fields, const device::StepBlock* block, device::Stream& stream,
            const Destination& to);
-  // Backward of the micro-batch that run() left. Parameters' gradients are in `to` of run(). Raw plugins wrote theirs in
-  // run(); the ranges that they announced are passed on here, since buckets may leave only after the scalars.
+  // Backward of the micro-batch that run() left. Parameters' gradients are in `to` of run(). Raw plugins wrote theirs
+  // in run(); the ranges that they announced are passed on here, since buckets may leave only after the scalars.
   void backward(const Loss& loss, const autograd::Tape::Ready& ready);
   // Forward without tape for prediction; outputs() then has the results until reset().
   void predict(std::span<const tensor::Tensor> fields, const device::StepBlock* block, device::Stream& stream);

@@ -41,8 +41,8 @@ class Carry {
     if (level == levels_.size()) levels_.push_back(none);
     levels_[level] = arena;
   }
-  // Ends the last one: the arenas to be summed in this order, each into its successor: (((a + b) into b) + c) into c, …; a is
-  // `arena`. All are free again afterwards; the sum lies in the last.
+  // Ends the last one: the arenas to be summed in this order, each into its successor: (((a + b) into b) + c) into c,
+  // …; a is `arena`. All are free again afterwards; the sum lies in the last.
   [[nodiscard]] std::span<const std::uint32_t> last(std::uint32_t arena) {
     chain_.clear();
     chain_.push_back(arena);

@@ -13,8 +13,8 @@
 
 namespace trireme::train {
 
-// Collective. `step` was skipped, so parameters are still its own. The text names step, micro-batch, and parameter, loss
-// or buffer with the index of its first bad value.
+// Collective. `step` was skipped, so parameters are still its own. The text names step, micro-batch, and parameter,
+// loss or buffer with the index of its first bad value.
 [[nodiscard]] std::string diagnose(comm::Group& group, const Job& job, const Plan& plan, std::uint64_t step,
                                    std::shared_ptr<const io::Dataset> data, plugin::Model& model,
                                    device::StepBlockRing& block, std::shared_ptr<device::Device> device);

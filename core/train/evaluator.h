@@ -29,7 +29,8 @@ class Evaluator {
             device::StepBlockRing& block, std::uint64_t seed, device::Stream compute,
             std::shared_ptr<device::Device> device);
 
-  // Rounds over a feed of plan.sequence(). `between` runs after each round on all ranks; false ends it: none is returned.
+  // Rounds over a feed of plan.sequence(). `between` runs after each round on all ranks; false ends it: none is
+  // returned.
   [[nodiscard]] std::optional<Evaluation> run(io::Feed& feed, std::uint64_t step, const std::function<bool()>& between);
 
  private:

@@ -20,8 +20,9 @@ GradSync::GradSync(comm::Group group, const Plan& plan, const plugin::Layout& la
       scalars_(group, plan.locals, metrics, plan.same_world, device_),
       memory_(device_, carry_.arenas() * elements_ * sizeof(float)),
       squares_(device_, tiles_of(elements_) * sizeof(double)) {
-  // Backward makes gradients from the last declared parameter to the first: buckets travel from the end of each group. A cut
-  // falls where a parameter begins if one does in the bucket's last three quarters: what lies below it is ready later.
+  // Backward makes gradients from the last declared parameter to the first: buckets travel from the end of each group.
+  // A cut falls where a parameter begins if one does in the bucket's last three quarters: what lies below it is ready
+  // later.
   const std::uint64_t size = std::max(tile_elements, round_up(bucket_bytes / sizeof(float), tile_elements));
   const auto cut = [&](Range group_range) {
     for (std::uint64_t end = group_range.end; end > group_range.begin;) {

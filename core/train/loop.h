@@ -44,8 +44,8 @@ class Loop {
  public:
   explicit Loop(const LoopParts& parts);
 
-  // From where `manifest` stands (none: the beginning) to the end or a stop; returns the exit code. Throws AlikeError for a
-  // diverged run.
+  // From where `manifest` stands (none: the beginning) to the end or a stop; returns the exit code. Throws AlikeError
+  // for a diverged run.
   [[nodiscard]] int run(const std::optional<io::Manifest>& manifest);
 
  private:

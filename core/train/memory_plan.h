@@ -8,8 +8,8 @@ namespace trireme::train {
 
 struct LoopParts;
 
-// Bytes of this rank. All memory of ours is mapped when it is allocated, so what is resident before the feed is opened stays; to
-// it comes what is filled later.
+// Bytes of this rank. All memory of ours is mapped when it is allocated, so what is resident before the feed is opened
+// stays; to it comes what is filled later.
 struct MemoryPlan {
   std::uint64_t resident = 0;    // program and libraries, model, optimizer, activations
   std::uint64_t data = 0;        // batches, decoded blocks within data.memory_mib, and the order of samples

@@ -26,8 +26,8 @@ struct Rows {
   std::vector<std::byte> bytes;
 };
 
-// Samples [first, first + rows) of this rank: whole batches of `rows`, cut alike for every number of ranks, since a product's
-// bits may depend on its batch; neighbouring shares, so that the file is written front to back.
+// Samples [first, first + rows) of this rank: whole batches of `rows`, cut alike for every number of ranks, since a
+// product's bits may depend on its batch; neighbouring shares, so that the file is written front to back.
 io::MicroBatch share_of(std::int64_t samples, std::int64_t rows, int rank, int size) {
   const std::int64_t batches = (samples + rows - 1) / rows;
   // Rounded up: where there are fewer batches than ranks, rank 0, which makes the datasets, has one.

@@ -28,8 +28,8 @@ class Reports {
   // Where the update writes the gradient norm.
   [[nodiscard]] double* norm() const { return static_cast<double*>(norm_.data()); }
   void stage(std::uint64_t step, std::span<const double> sums, const device::StepBlock* block, device::Stream& compute);
-  // The oldest report not yet fetched, unless fewer than `keep` are under way; valid until the next stage(). Throws what a kernel
-  // of that step could not throw itself.
+  // The oldest report not yet fetched, unless fewer than `keep` are under way; valid until the next stage(). Throws
+  // what a kernel of that step could not throw itself.
   [[nodiscard]] std::optional<Report> fetch(std::size_t keep);
 
  private:

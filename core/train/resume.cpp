@@ -94,8 +94,8 @@ Start parse_early_words(const std::string& text) {
   return {text.substr(second + 1), std::stoull(text), std::stoll(text.substr(first + 1))};
 }
 
-// A run that goes on from an older checkpoint while newer ones lie beside its saves would lose its own to them: they are
-// kept as the newest, and the next start goes on from them.
+// A run that goes on from an older checkpoint while newer ones lie beside its saves would lose its own to them: they
+// are kept as the newest, and the next start goes on from them.
 void refuse_newer(const io::Manifest& manifest, const std::filesystem::path& checkpoints) {
   std::string newer;
   std::error_code unknown;
@@ -242,8 +242,8 @@ std::optional<io::Manifest> load_checkpoint(comm::Group& group, const std::share
 
 namespace {
 
-// Rank 0: the wanted checkpoint; else the best of the run, else its newest. Damaged ones are passed over, not set aside: the
-// run may not be ours.
+// Rank 0: the wanted checkpoint; else the best of the run, else its newest. Damaged ones are passed over, not set
+// aside: the run may not be ours.
 io::Manifest choose_for_use(const std::filesystem::path& wanted, const std::filesystem::path& folder) {
   if (!wanted.empty()) {
     if (!std::filesystem::is_directory(wanted)) fail(ExitCode::usage, "{}: no such checkpoint folder", wanted.string());

@@ -14,8 +14,8 @@ namespace trireme::train {
 
 class RunFolder {
  public:
-  // Collective: rank 0 makes the directory and takes the lease; all ranks check that they see it, and open their logs. What
-  // an earlier start left there stays as it is. Throws AlikeError.
+  // Collective: rank 0 makes the directory and takes the lease; all ranks check that they see it, and open their logs.
+  // What an earlier start left there stays as it is. Throws AlikeError.
   RunFolder(comm::Group& group, const Job& job);
   // Once nothing can refuse the run any more: rank 0 writes job.toml and sets the summary to "running". Collective.
   void begin(comm::Group& group, const Job& job);

@@ -36,7 +36,8 @@ std::int64_t settle_threads(const Job& job, const comm::Group& group, std::int64
 [[nodiscard]] std::shared_ptr<const io::Dataset> open_data(comm::Group& group, const Job& job,
                                                            std::span<const std::filesystem::path> patterns);
 
-// A feed over `dataset` in the order of `sequence`; training shuffles and transforms at random, evaluation does neither.
+// A feed over `dataset` in the order of `sequence`; training shuffles and transforms at random, evaluation does
+// neither.
 struct FeedKind {
   bool training = true;
   std::int64_t max_rows = 0;
@@ -47,12 +48,13 @@ struct FeedKind {
 // Fields as they reach the model.
 [[nodiscard]] std::vector<Field> fed_fields(const Job& job, const io::Dataset& dataset);
 
-// The loaded plugin's model with its micro-batch shape fixed. Where it needs an op that the CUDA backend lacks, "auto" changes
-// `device` to the CPU. Afterwards `group` is one over the device. Collective.
+// The loaded plugin's model with its micro-batch shape fixed. Where it needs an op that the CUDA backend lacks, "auto"
+// changes `device` to the CPU. Afterwards `group` is one over the device. Collective.
 [[nodiscard]] std::unique_ptr<plugin::Model> open_model(comm::Group& group, const Job& job, DeviceChoice& device,
                                                         std::span<const Field> fields, std::int64_t rows);
 
-// What a resume compares and ranks must have alike: keys of the job that change bits, the plugin's name and keys, the data.
+// What a resume compares and ranks must have alike: keys of the job that change bits, the plugin's name and keys, the
+// data.
 [[nodiscard]] std::map<std::string, std::string> run_identity(const Job& job, const plugin::Model& model,
                                                               const io::Dataset& train_data,
                                                               std::uint64_t micro_batches);
@@ -63,8 +65,9 @@ struct Surroundings {
 };
 [[nodiscard]] Surroundings surroundings(const plugin::Model& model, const DeviceChoice& device, std::int64_t threads);
 
-// The end of a rank that fails alone. Queued collectives still work on memory that unwinding would free, and destructors
-// may wait for minutes, so such an error ends the process where it is caught: logged, told to all ranks, _Exit.
+// The end of a rank that fails alone. Queued collectives still work on memory that unwinding would free, and
+// destructors may wait for minutes, so such an error ends the process where it is caught: logged, told to all ranks,
+// _Exit.
 class Parting {
  public:
   using OnError = std::function<void(ExitCode, const std::string&)>;

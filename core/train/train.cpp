@@ -95,8 +95,8 @@ void check_alike_fields(std::span<const Field> train, std::span<const Field> eva
                       eval[i].shape.text()));
 }
 
-// The newest sound checkpoint into the arenas; faulty ones are set aside on the way. A run that had one never goes on without:
-// parts of the arenas are a faulty one's by then.
+// The newest sound checkpoint into the arenas; faulty ones are set aside on the way. A run that had one never goes on
+// without: parts of the arenas are a faulty one's by then.
 std::optional<io::Manifest> resume_from(comm::Group& group, const Resume& resume, const RunFolder& folder,
                                         const std::shared_ptr<device::Device>& device, Start start,
                                         std::span<const io::ArenaState> arenas,
@@ -122,8 +122,8 @@ bool is_done(comm::Group& group, const RunFolder& folder, const io::Manifest& ma
   return true;
 }
 
-// Says what differs from where the checkpoint was written, on the first rank where something does: the promise of bits ends
-// there. "strict" refuses. Collective.
+// Says what differs from where the checkpoint was written, on the first rank where something does: the promise of bits
+// ends there. "strict" refuses. Collective.
 void compare_surroundings(const Job& job, comm::Group& group, RunFolder& folder,
                           const std::map<std::string, std::string>& before,
                           const std::map<std::string, std::string>& now) {

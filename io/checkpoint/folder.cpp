@@ -62,7 +62,8 @@ std::vector<StepName> committed_in(const fs::path& folder) {
 
 enum class Best { no, yes, unknown };
 
-// A damaged one is no best; one that cannot be read now (a network file system that hiccups, no descriptor left) may be.
+// A damaged one is no best; one that cannot be read now (a network file system that hiccups, no descriptor left) may
+// be.
 Best is_best(const fs::path& checkpoint) {
   try {
     return read_manifest(checkpoint).best ? Best::yes : Best::no;

@@ -1,5 +1,5 @@
-// One owner of a run directory. `lease.json` holds host, pid with start time, Slurm job and restart count, attempt; renewed
-// every 5 s by a thread.
+// One owner of a run directory. `lease.json` holds host, pid with start time, Slurm job and restart count, attempt;
+// renewed every 5 s by a thread.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ struct LeaseTimes {
 
 class Lease {
  public:
-  // Rank 0. Takes over at once a dead pid of the same host or the same Slurm job restarted; else watches for 30 s by its
-  // own clock (never by time stamps) and takes over what was not renewed; otherwise Error(usage) that names the holder.
-  // Takes under flock on lease.lock, so that of two takers one wins; where the file system has no locks, which is warned
-  // of, two that start at the same instant can both win, until the first of them renews or checks.
+  // Rank 0. Takes over at once a dead pid of the same host or the same Slurm job restarted; else watches for 30 s by
+  // its own clock (never by time stamps) and takes over what was not renewed; otherwise Error(usage) that names the
+  // holder. Takes under flock on lease.lock, so that of two takers one wins; where the file system has no locks, which
+  // is warned of, two that start at the same instant can both win, until the first of them renews or checks.
   Lease(const std::filesystem::path& run_directory, const std::string& attempt, const LeaseTimes& times = {});
   ~Lease();  // gives it back
   // Throws Error(io) once the lease was lost to another owner. Any thread.
@@ -30,8 +30,8 @@ class Lease {
   std::unique_ptr<State> state_;
 };
 
-// Rank 0 writes a token for `attempt` into the run directory; every other rank must read it, else the directory is not shared
-// by all hosts: Error(usage) naming host and directory (waits up to 10 s for slow file systems).
+// Rank 0 writes a token for `attempt` into the run directory; every other rank must read it, else the directory is not
+// shared by all hosts: Error(usage) naming host and directory (waits up to 10 s for slow file systems).
 void write_token(const std::filesystem::path& run_directory, const std::string& attempt);
 void check_token(const std::filesystem::path& run_directory, const std::string& attempt, int rank,
                  std::chrono::milliseconds patience = std::chrono::seconds(10));

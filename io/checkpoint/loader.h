@@ -47,7 +47,8 @@ struct Manifest {
 // Throws Error(data) for a checksum or format fault (naming file and place), Error(usage) for the format of another
 // version, Error(io) for a failed read.
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& checkpoint);
-// Differences that forbid a resume: arenas, tensors (name, shape) and identity keys; each line names key and both values.
+// Differences that forbid a resume: arenas, tensors (name, shape) and identity keys; each line names key and both
+// values.
 [[nodiscard]] std::vector<std::string> differences(const Manifest& manifest, std::span<const ArenaState> arenas,
                                                    const std::map<std::string, std::string>& identity);
 // Those of the arenas given alone: what a reader of some of them (evaluation) must have alike.
@@ -59,8 +60,8 @@ void set_aside(const std::filesystem::path& checkpoint, const std::string& why);
 // Rank 0 at start, under the lease: removes dead attempts (.step-*) and trash.
 void sweep(const std::filesystem::path& folder);
 
-// Verifies everything; SHA-256 over names, types, shapes and bytes of all state in name order ("moment1/fc1.weight", …, then
-// "step", cursor and scalar values that are state), whatever the number of ranks that wrote it.
+// Verifies everything; SHA-256 over names, types, shapes and bytes of all state in name order ("moment1/fc1.weight", …,
+// then "step", cursor and scalar values that are state), whatever the number of ranks that wrote it.
 struct Inspection {
   Manifest manifest;
   std::string state_sha256;

@@ -33,13 +33,13 @@ class Saver {
   Saver(const SaverOptions& options, std::shared_ptr<device::Device> device);
   ~Saver();  // waits for the writer
 
-  // Copies this rank's slice of every arena in stream order, then writes it behind: datasets contiguous, allocated early,
-  // bytes by pwrite, /blocks with one XXH3-64 for each 1 MiB, fsync of file and folder. Refused (Error(internal)) while busy().
-  // `best`: this step is the best by the job's metric so far: retention keeps it.
+  // Copies this rank's slice of every arena in stream order, then writes it behind: datasets contiguous, allocated
+  // early, bytes by pwrite, /blocks with one XXH3-64 for each 1 MiB, fsync of file and folder. Refused
+  // (Error(internal)) while busy(). `best`: this step is the best by the job's metric so far: retention keeps it.
   void snapshot(const Scalars& scalars, std::span<const ArenaState> arenas, bool best, device::Stream& compute);
   [[nodiscard]] std::uint64_t written() const;  // last step whose slice this rank has durable; 0: none
-  // Rank 0, once all ranks have written `step`: reads every /blocks, writes the manifest, fsyncs, renames, fsyncs the parent,
-  // applies retention. Other ranks: notes it. Returns at once; may be called again for the same step.
+  // Rank 0, once all ranks have written `step`: reads every /blocks, writes the manifest, fsyncs, renames, fsyncs the
+  // parent, applies retention. Other ranks: notes it. Returns at once; may be called again for the same step.
   void commit(std::uint64_t step);
   [[nodiscard]] std::uint64_t committed() const;  // rank 0: last step committed here; others: as told by commit()
   [[nodiscard]] bool busy() const;                // a snapshot is not yet committed

@@ -23,8 +23,8 @@ struct SlicePart {
   std::span<const std::byte> bytes;  // may be empty: then the file has no such dataset
 };
 
-// Writes, then flushes file and folder. `attributes` are for people with h5dump; `moved` is called after each block and flush.
-// Throws Error(io).
+// Writes, then flushes file and folder. `attributes` are for people with h5dump; `moved` is called after each block and
+// flush. Throws Error(io).
 void write_slice(const std::filesystem::path& file, std::span<const SlicePart> parts,
                  const std::map<std::string, std::string>& attributes, const std::function<void()>& moved);
 

@@ -26,8 +26,8 @@ class Dataset {
  public:
   // Expands patterns (sorted by name; each must match), opens every file once and checks it: fields there, shapes and
   // types alike in all files, as many rows in each field, no file twice. Files of one sample each, whose datasets have
-  // no sample dimension, are known by a scalar among the fields (a label) or by a field written as "/data[sample]"; then
-  // all files must be so. Throws Error(data) with file, dataset and both values.
+  // no sample dimension, are known by a scalar among the fields (a label) or by a field written as "/data[sample]";
+  // then all files must be so. Throws Error(data) with file, dataset and both values.
   [[nodiscard]] static Dataset open(std::span<const std::filesystem::path> patterns,
                                     const std::map<std::string, std::string>& fields);
   [[nodiscard]] std::string text() const;
@@ -39,8 +39,8 @@ class Dataset {
   [[nodiscard]] const DataFile& file_of(std::int64_t sample) const;
   // What a resume compares: file names, sizes, fields, shapes, types, rows. No paths, no times.
   [[nodiscard]] std::string identity() const;
-  // Rows that are read together: chunks of the field with the most bytes (tiny ones until 64 KiB, at most 128 MiB), about
-  // 1 MiB of files that are not chunked.
+  // Rows that are read together: chunks of the field with the most bytes (tiny ones until 64 KiB, at most 128 MiB),
+  // about 1 MiB of files that are not chunked.
   [[nodiscard]] std::int64_t block_rows(const DataFile& file) const;
   [[nodiscard]] std::uint64_t decoded_bytes() const;  // of all samples, all fields
   [[nodiscard]] bool one_sample_files() const;

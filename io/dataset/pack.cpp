@@ -58,7 +58,8 @@ std::vector<fs::path> output_names(const PackOptions& options) {
   return names;
 }
 
-// Refuses outputs that exist (a folder always), and those of a pack into another number of files: one pattern would match both.
+// Refuses outputs that exist (a folder always), and those of a pack into another number of files: one pattern would
+// match both.
 void check_outputs(const PackOptions& options, std::span<const fs::path> names) {
   for (const fs::path& name : names) {
     if (!fs::exists(name)) continue;
@@ -88,8 +89,8 @@ void check_outputs(const PackOptions& options, std::span<const fs::path> names) 
 // ".NAME.HOST.PID": what a pack of this process calls NAME before it is whole, and while another takes its place.
 std::string hidden_name(const std::string& name) { return fmt::format(".{}.{}.{}", name, host_name(), ::getpid()); }
 
-// What packs into `output` have left that were killed on this host: temporaries go, and a file that one had put by comes back
-// if nothing stands in its place.
+// What packs into `output` have left that were killed on this host: temporaries go, and a file that one had put by
+// comes back if nothing stands in its place.
 void sweep(const fs::path& output) {
   const fs::path folder = output.has_parent_path() ? output.parent_path() : ".";
   const std::string head = fmt::format(".{}-", output.filename().string()), host = fmt::format(".{}.", host_name());

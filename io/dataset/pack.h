@@ -13,8 +13,8 @@
 
 namespace trireme::io {
 
-// An IDX file (LeCun's MNIST format; plain or gzipped): big-endian header 0 0 type rank, extents, values. Values of types
-// wider than a byte are swapped to the host's order. Size is checked against the header before memory is taken.
+// An IDX file (LeCun's MNIST format; plain or gzipped): big-endian header 0 0 type rank, extents, values. Values of
+// types wider than a byte are swapped to the host's order. Size is checked against the header before memory is taken.
 struct IdxArray {
   Shape shape;
   Dtype dtype = Dtype::u8;
@@ -33,9 +33,9 @@ struct PackOptions {
   bool shuffle_samples = false;  // permute samples by `seed` before packing
   std::uint64_t seed = 1;
 };
-// Files are written under temporary names (".NAME.HOST.PID.tmp"), fsynced, and renamed when all are complete. What fails leaves
-// no new file, and the old ones as they were; what a killed pack has left, the next one into `output` clears away. Only a crash
-// within the renames themselves leaves some files new and some old, each of them whole.
+// Files are written under temporary names (".NAME.HOST.PID.tmp"), fsynced, and renamed when all are complete. What
+// fails leaves no new file, and the old ones as they were; what a killed pack has left, the next one into `output`
+// clears away. Only a crash within the renames themselves leaves some files new and some old, each of them whole.
 // `progress` gets samples done and total. Returns the files written.
 std::vector<std::filesystem::path> pack(const PackOptions& options,
                                         const std::function<void(std::int64_t, std::int64_t)>& progress);

@@ -17,7 +17,8 @@ enum class Shuffled : std::uint32_t { samples = 0, packing = 1, chunks = 2, wind
 }
 
 // Fisher-Yates from the end: element i changes places with number i of the stream `key` taken below i + 1, for
-// i = n − 1 … 1 (std::shuffle's use of its generator is not specified). Beyond 2^32 elements 64 bits are drawn for each.
+// i = n − 1 … 1 (std::shuffle's use of its generator is not specified). Beyond 2^32 elements 64 bits are drawn for
+// each.
 void permute(std::span<std::uint32_t> items, const RandomKey& key);
 void permute(std::span<std::uint64_t> items, const RandomKey& key);
 

@@ -1,6 +1,6 @@
-// The double buffer. Batch k uses pinned and device slot k mod 2. The reader thread fills pinned slots in order; the copy
-// of batch k is queued by whoever comes last: the reader that filled it, or the compute thread that released batch k − 2.
-// On the CPU the slots that the reader fills are the ones that the model reads: four of them, and no copy.
+// The double buffer. Batch k uses pinned and device slot k mod 2. The reader thread fills pinned slots in order; the
+// copy of batch k is queued by whoever comes last: the reader that filled it, or the compute thread that released batch
+// k − 2. On the CPU the slots that the reader fills are the ones that the model reads: four of them, and no copy.
 #include "io/feed/feed.h"
 
 #include <algorithm>
@@ -101,8 +101,8 @@ struct Feed::State {
     }
   }
 
-  // True when the pinned slot of batch k is free: the batch before in it is on its way, then waits for its copy (direct: was
-  // released, then waits for what reads it).
+  // True when the pinned slot of batch k is free: the batch before in it is on its way, then waits for its copy
+  // (direct: was released, then waits for what reads it).
   bool wait_for_slot(std::uint64_t k) {
     device::Event read;
     {

@@ -43,8 +43,8 @@ struct FeedOptions {
   std::string label = "label";
 };
 
-// next() and release() on the compute thread. What the reader meets (bad data, I/O) is thrown by next() as Error with file,
-// dataset and sample. NaN and Inf in a float field are refused so, and labels outside [0, classes).
+// next() and release() on the compute thread. What the reader meets (bad data, I/O) is thrown by next() as Error with
+// file, dataset and sample. NaN and Inf in a float field are refused so, and labels outside [0, classes).
 class Feed {
  public:
   Feed(std::shared_ptr<const Dataset> dataset, std::unique_ptr<Reader> reader, Sampler sampler, Transforms transforms,

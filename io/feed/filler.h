@@ -1,5 +1,5 @@
-// Fills the fields of one micro-batch in host memory: samples by the sampler's line, read in the order they lie in, checked
-// and transformed. Private to io/feed; one thread but for stop() and blocks_read().
+// Fills the fields of one micro-batch in host memory: samples by the sampler's line, read in the order they lie in,
+// checked and transformed. Private to io/feed; one thread but for stop() and blocks_read().
 #pragma once
 
 #include <atomic>

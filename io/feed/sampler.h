@@ -13,11 +13,12 @@ namespace trireme::io {
 
 enum class Shuffle { global, block, none };
 
-// Bytes that a sampler of each rank keeps at most, outside data.memory_mib: two whole permutations where `shuffle` is global.
+// Bytes that a sampler of each rank keeps at most, outside data.memory_mib: two whole permutations where `shuffle` is
+// global.
 [[nodiscard]] std::uint64_t order_bytes(std::int64_t samples, Shuffle shuffle);
 
-// Deterministic across machines: Philox keyed by (seed, epoch) and Fisher-Yates with to_below. Not thread-safe (keeps the
-// permutation of the running and the next epoch); each feed has its own.
+// Deterministic across machines: Philox keyed by (seed, epoch) and Fisher-Yates with to_below. Not thread-safe (keeps
+// the permutation of the running and the next epoch); each feed has its own.
 class Sampler {
  public:
   // block: the chunks of all files permuted, then the rows of windows of `window` chunks mixed.

@@ -25,7 +25,8 @@ herr_t collect(unsigned /*depth*/, const H5E_error2_t* error, void* words) {
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : lock_(process_mutex()) {
-  // HDF5's own clean-up at exit flushes again what could not be written (a full disk) and crashes on it; handles are ours.
+  // HDF5's own clean-up at exit flushes again what could not be written (a full disk) and crashes on it; handles are
+  // ours.
   static const bool own_end = H5dont_atexit() >= 0;
   (void)own_end;
   // A thread-safe build keeps an error stack, and whether it prints, for each thread.
@@ -44,8 +45,8 @@ Hdf5Words hdf5_words() {
   std::string text;
   for (std::size_t i = 0; i < std::min(words.size(), kept); ++i) text += (i == 0 ? "" : "; ") + words[i];
   if (text.empty()) return {"HDF5 gives no reason"};
-  // "file write failed: time = …, filename = …, errno = 28, error message = 'No space left on device', buf = …": what failed, and
-  // the system's own words.
+  // "file write failed: time = …, filename = …, errno = 28, error message = 'No space left on device', buf = …": what
+  // failed, and the system's own words.
   constexpr std::string_view key = "error message = '";
   const std::size_t found = text.find(key), begin = found + key.size();
   if (found == std::string::npos) return {text};

@@ -9,8 +9,9 @@
 
 namespace trireme::io {
 
-// Held around every sequence of HDF5 calls, closing included: the library may be built without thread safety. Recursive,
-// so that a handle can be dropped while it is held. Turns the library's own error printing off for the calling thread.
+// Held around every sequence of HDF5 calls, closing included: the library may be built without thread safety.
+// Recursive, so that a handle can be dropped while it is held. Turns the library's own error printing off for the
+// calling thread.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -52,8 +53,8 @@ using TypeHandle = Handle<H5Tclose>;
 using PropertyHandle = Handle<H5Pclose>;
 using AttributeHandle = Handle<H5Aclose>;
 
-// The library's words for its last failure, innermost first: "data error detected by Fletcher32 checksum; …"; of a failed system
-// call the system's alone.
+// The library's words for its last failure, innermost first: "data error detected by Fletcher32 checksum; …"; of a
+// failed system call the system's alone.
 struct Hdf5Words {
   std::string text;
   bool of_system_call = false;  // rather than of bad content

@@ -1,5 +1,5 @@
-// Opens and creates files. What can be told from the outside (missing, folder, empty, another format) is told in our own
-// words before HDF5 is asked.
+// Opens and creates files. What can be told from the outside (missing, folder, empty, another format) is told in our
+// own words before HDF5 is asked.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What a run tells: metrics.jsonl, the console line, summary.json. Rank 0 writes; all of it off the compute thread but for
-// one small copy.
+// What a run tells: metrics.jsonl, the console line, summary.json. Rank 0 writes; all of it off the compute thread but
+// for one small copy.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +35,15 @@ struct RecorderOptions {
   std::uint64_t total_steps = 0;
   std::int64_t batch = 0;  // samples of a global batch
   bool writes = true;      // rank 0
-  // Asked before lines are written, on the thread that writes: throws where this run no longer owns the directory. May be
-  // empty.
+  // Asked before lines are written, on the thread that writes: throws where this run no longer owns the directory. May
+  // be empty.
   std::function<void()> check;
 };
 
-// metrics.jsonl has one line a step {"step","epoch","loss",…,metrics} with the shortest exact decimal of each double and no times,
-// (NaN and infinities: null), so it is the same for the same bits; times go to times.jsonl. Appended and flushed every second, fsynced by sync().
-// One calling thread. What the writing thread meets (Error(io)) is thrown by the next call.
+// metrics.jsonl has one line a step {"step","epoch","loss",…,metrics} with the shortest exact decimal of each double
+// and no times, (NaN and infinities: null), so it is the same for the same bits; times go to times.jsonl. Appended and
+// flushed every second, fsynced by sync(). One calling thread. What the writing thread meets (Error(io)) is thrown by
+// the next call.
 class Recorder {
  public:
   explicit Recorder(const RecorderOptions& options);
@@ -69,8 +70,8 @@ class Recorder {
   std::unique_ptr<State> state_;
 };
 
-// summary.json: flat and nested JSON written by replace_file. Keys: result, exit_code, attempt, first_cause, steps, epochs, …
-// (train fills them). Values are JSON texts.
+// summary.json: flat and nested JSON written by replace_file. Keys: result, exit_code, attempt, first_cause, steps,
+// epochs, … (train fills them). Values are JSON texts.
 class Summary {
  public:
   explicit Summary(std::filesystem::path file);

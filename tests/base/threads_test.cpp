@@ -162,8 +162,8 @@ TEST(NameThread, CutsLongNames) {
   EXPECT_EQ(cut_name, "a-name-of-more-");
 }
 
-// Not a test: the child that the tests below start. Reports its starts, the environment of the last of them and the one that
-// programs started by it would get.
+// Not a test: the child that the tests below start. Reports its starts, the environment of the last of them and the one
+// that programs started by it would get.
 TEST(SettledStart, DISABLED_Child) {
   const std::string report = std::getenv("TEST_REPORT");
   File starts(report + ".starts", O_WRONLY | O_CREAT | O_APPEND);

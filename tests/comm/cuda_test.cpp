@@ -1,5 +1,5 @@
-// The group over a CUDA device (TRIREME_CUDA_MODULE names the module): its sums are those of the MPI group bit by bit, and what is
-// for the host stays with that.
+// The group over a CUDA device (TRIREME_CUDA_MODULE names the module): its sums are those of the MPI group bit by bit,
+// and what is for the host stays with that.
 #include <gtest/gtest.h>
 
 #include <bit>

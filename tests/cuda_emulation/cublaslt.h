@@ -29,8 +29,9 @@ struct Operation32 {
   std::int64_t mask_leading = 0;
 };
 
-// d (m, n) = epilogue(alpha · op(a) (m, k) · op(b) (k, n) + beta · c (m, n)); alpha and beta by value. Sums run over k in order, in f32;
-// FAST_TF32 rounds a and b to 10 bits of mantissa first. `relu_keeps_nan`: undocumented, so both are tried.
+// d (m, n) = epilogue(alpha · op(a) (m, k) · op(b) (k, n) + beta · c (m, n)); alpha and beta by value. Sums run over k
+// in order, in f32; FAST_TF32 rounds a and b to 10 bits of mantissa first. `relu_keeps_nan`: undocumented, so both are
+// tried.
 struct Product32 {
   Operation32 operation;
   Layout a, b, c, d;

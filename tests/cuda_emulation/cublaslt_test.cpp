@@ -1,5 +1,5 @@
-// cuBLASLt's emulation against sums in f64: transposes, leading dimensions, epilogues; what it refuses; what it does to a workspace.
-// Whole numbers, so that f32 and TF32 are exact where nothing else is said.
+// cuBLASLt's emulation against sums in f64: transposes, leading dimensions, epilogues; what it refuses; what it does to
+// a workspace. Whole numbers, so that f32 and TF32 are exact where nothing else is said.
 #include "tests/cuda_emulation/cublaslt.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The device's language in C++: put in front of kernel files (-include) where g++ compiles them for the emulated device. Only what
-// our kernels use; the rest does not compile.
+// The device's language in C++: put in front of kernel files (-include) where g++ compiles them for the emulated
+// device. Only what our kernels use; the rest does not compile.
 #pragma once
 
 #ifdef __CUDACC__

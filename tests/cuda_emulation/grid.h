@@ -1,5 +1,5 @@
-// One kernel at a time: its blocks in seeded order, the threads of a block as fibers that take turns at barriers and warp
-// collectives. Device code comes here through device_language.h.
+// One kernel at a time: its blocks in seeded order, the threads of a block as fibers that take turns at barriers and
+// warp collectives. Device code comes here through device_language.h.
 #pragma once
 
 #include <vector_types.h>

@@ -1,5 +1,5 @@
-// Memory of the emulated device, closed to the host; pinned host memory; whether a pointer may be used. All but DeviceMemoryOpen and
-// closed_to_host are called with the device locked (schedule.h).
+// Memory of the emulated device, closed to the host; pinned host memory; whether a pointer may be used. All but
+// DeviceMemoryOpen and closed_to_host are called with the device locked (schedule.h).
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ void free_pinned(void* memory);
 
 [[nodiscard]] bool is_device(const void* pointer);
 [[nodiscard]] bool is_pinned(const void* pointer);
-// Reports, and returns false, where [pointer, pointer + bytes) does not lie in one living allocation of device or pinned memory.
+// Reports, and returns false, where [pointer, pointer + bytes) does not lie in one living allocation of device or
+// pinned memory.
 bool check_range(const void* pointer, std::size_t bytes, const char* what);
-// An argument of a kernel: a pointer to device or pinned memory (or its end), or null. `bytes` of any other type are searched
-// for addresses of freed and of pageable memory.
+// An argument of a kernel: a pointer to device or pinned memory (or its end), or null. `bytes` of any other type are
+// searched for addresses of freed and of pageable memory.
 bool check_pointer(const char* kernel, std::size_t argument, const void* pointer);
 bool check_value(const char* kernel, std::size_t argument, const void* value, std::size_t bytes);
 

@@ -1,6 +1,7 @@
-// NCCL's calls: sends, receives and sums of one group become two operations of their stream. The first takes what is sent and makes
-// what is received NaN; the second, some time later, brings what the peers sent. Everything a peer sends says what it is: where two
-// sides disagree, ncclCommGetAsyncError tells, and the stream waits until ncclCommAbort, as it would for a peer that never comes.
+// NCCL's calls: sends, receives and sums of one group become two operations of their stream. The first takes what is
+// sent and makes what is received NaN; the second, some time later, brings what the peers sent. Everything a peer sends
+// says what it is: where two sides disagree, ncclCommGetAsyncError tells, and the stream waits until ncclCommAbort, as
+// it would for a peer that never comes.
 #include <nccl.h>
 
 #include <algorithm>

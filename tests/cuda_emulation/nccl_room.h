@@ -1,5 +1,6 @@
-// Where the ranks of an emulated NCCL communicator meet: shared memory with a channel for each ordered pair of ranks. Ranks are
-// processes of one host. Nothing tells that a peer has died, as with NCCL between GPUs of a host: who waits for it waits.
+// Where the ranks of an emulated NCCL communicator meet: shared memory with a channel for each ordered pair of ranks.
+// Ranks are processes of one host. Nothing tells that a peer has died, as with NCCL between GPUs of a host: who waits
+// for it waits.
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,8 @@ class Room {
  public:
   // A name that no other room has; short enough for an ncclUniqueId.
   [[nodiscard]] static std::string new_name();
-  // Waits until all `ranks` are in. Null with `why` where they disagree on their number, two have one rank or one device, or some
-  // do not come within a minute.
+  // Waits until all `ranks` are in. Null with `why` where they disagree on their number, two have one rank or one
+  // device, or some do not come within a minute.
   [[nodiscard]] static std::unique_ptr<Room> enter(const std::string& name, int ranks, int rank, int device,
                                                    std::uint64_t seed, std::string& why);
   ~Room();

@@ -1,4 +1,5 @@
-// NCCL's emulation between two and more processes: forked for each test, so this program itself never touches the device.
+// NCCL's emulation between two and more processes: forked for each test, so this program itself never touches the
+// device.
 #include <gtest/gtest.h>
 #include <nccl.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// Orders between streams, and between device and host: a fault in each is caught under most seeds, the program without it under none.
+// Orders between streams, and between device and host: a fault in each is caught under most seeds, the program without
+// it under none.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Kernels, right ones and ones with a planted fault, for tests of the emulation; and the objects that programs over them use.
+// Kernels, right ones and ones with a planted fault, for tests of the emulation; and the objects that programs over
+// them use.
 #pragma once
 
 #include <cuda_runtime_api.h>

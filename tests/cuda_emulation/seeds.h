@@ -19,8 +19,8 @@ struct Caught {
   [[nodiscard]] unsigned in(Mode mode) const { return by_mode[static_cast<std::size_t>(mode)]; }
 };
 
-// `is_right` is a whole program that waits for its work and says whether its results are right; it is caught where they are not, or
-// where the emulation found something. Tried in every mode.
+// `is_right` is a whole program that waits for its work and says whether its results are right; it is caught where they
+// are not, or where the emulation found something. Tried in every mode.
 template <class Program>
 Caught catch_over_seeds(Program is_right) {
   Caught caught;

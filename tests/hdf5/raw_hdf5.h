@@ -22,8 +22,8 @@ struct RawDataset {
 void write_raw(const std::filesystem::path& file, const std::vector<RawDataset>& datasets, std::uint64_t userblock = 0);
 // u64 values as they are, which doubles cannot all hold.
 void write_u64(const std::filesystem::path& file, const std::string& dataset, const std::vector<std::uint64_t>& values);
-// kind: "text", "variable text", "variable rows", "compound", "reference", "opaque", "array", "nine dimensions", "null",
-// "bits16", "filter": a dataset that cannot be a field.
+// kind: "text", "variable text", "variable rows", "compound", "reference", "opaque", "array", "nine dimensions",
+// "null", "bits16", "filter": a dataset that cannot be a field.
 void write_unreadable(const std::filesystem::path& file, const std::string& dataset, const std::string& kind);
 // A virtual dataset: rows of `parts`' dataset one after the other (each of `rows` rows of `columns` u8).
 void write_virtual(const std::filesystem::path& file, const std::string& dataset,

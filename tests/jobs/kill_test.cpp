@@ -1,4 +1,5 @@
-// kill -9 of one rank wherever it may hurt: all ranks leave soon, and the next start ends in the undisturbed run's bits.
+// kill -9 of one rank wherever it may hurt: all ranks leave soon, and the next start ends in the undisturbed run's
+// bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +84,8 @@ TEST(KillUnderMpirun, EnableRecoveryInALongStep) {
   expect_same_end(run_job(1, small_job(folder.path(), {"--resume", "auto"})), undisturbed());
 }
 
-// An error of one rank alone ends it before anything is torn down: the writer, whose slice takes 30 s more, is not waited for.
+// An error of one rank alone ends it before anything is torn down: the writer, whose slice takes 30 s more, is not
+// waited for.
 TEST(ErrorOfOneRank, EndsItAtOnce) {
   const TestFolder folder("throw");
   Faults faults;

@@ -17,8 +17,8 @@ struct DataShape {
   std::uint64_t seed = 1;  // of the noise; the patterns are always the same
 };
 
-// Writes FOLDER/NAME-0.h5, … with /image (samples, height, width) u8 and /label (samples) i64, by io/hdf5 alone. A pure function
-// of its arguments.
+// Writes FOLDER/NAME-0.h5, … with /image (samples, height, width) u8 and /label (samples) i64, by io/hdf5 alone. A pure
+// function of its arguments.
 void make_data(const std::filesystem::path& folder, const char* name, const DataShape& shape);
 
 }  // namespace trireme::tests

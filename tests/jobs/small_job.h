@@ -11,7 +11,8 @@ namespace trireme::tests {
 // 228 samples to train on (7.1 batches of 32) and 100 to evaluate on, made once for a test program.
 [[nodiscard]] const std::filesystem::path& small_data();
 
-// conditional-net with dropout, V = 4, 30 steps, AdamW, several buckets; saves every 8 steps, evaluates after each epoch.
+// conditional-net with dropout, V = 4, 30 steps, AdamW, several buckets; saves every 8 steps, evaluates after each
+// epoch.
 [[nodiscard]] TestJob small_job(const std::filesystem::path& folder, std::vector<std::string> arguments = {},
                                 std::vector<std::string> sets = {});
 // convnet with dropout and batch norm, V = 4, 60 steps, AdamW with all its keys; evaluates at the end.

@@ -1,4 +1,5 @@
-// What the machine around a run can do to it: odd paths, files that are none, a full disk, a clock set back, another locale.
+// What the machine around a run can do to it: odd paths, files that are none, a full disk, a clock set back, another
+// locale.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

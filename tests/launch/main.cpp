@@ -25,8 +25,8 @@ void write_file(const std::string& path, const std::string& text) {
   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// fake summary PATH JSON | begin PATH | signals PATH | say TEXT | exit CODE | kill | orphan PIDFILE | save PATH | reason |
-// stubborn PATH, one after the other.
+// fake summary PATH JSON | begin PATH | signals PATH | say TEXT | exit CODE | kill | orphan PIDFILE | save PATH |
+// reason | stubborn PATH, one after the other.
 int fake_rank(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];

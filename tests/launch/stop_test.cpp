@@ -86,7 +86,8 @@ TEST(Stop, HeldRequestsAreHeardLater) {
   }
 }
 
-// A signal's frame on the stack of a thread that computes would destroy the heap: oneDNN's kernels use the stack pointer.
+// A signal's frame on the stack of a thread that computes would destroy the heap: oneDNN's kernels use the stack
+// pointer.
 TEST(Stop, ThreadsThatWorkTakeNoSignal) {
   EXPECT_EQ(in_a_process([] {
               catch_stop_requests();

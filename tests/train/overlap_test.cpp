@@ -1,4 +1,5 @@
-// Communication overlaps backward: with one layer's backward held up, earlier buckets have left and come back before it ends.
+// Communication overlaps backward: with one layer's backward held up, earlier buckets have left and come back before it
+// ends.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 // A steady step allocates nothing of ours: every malloc of the compute thread from step 3 to 50 is counted, the SDK
-// and the plugin included. What oneDNN allocates inside its own calls (about ten small blocks an execution) is counted apart.
+// and the plugin included. What oneDNN allocates inside its own calls (about ten small blocks an execution) is counted
+// apart.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>

@@ -81,8 +81,8 @@ struct Slope {
   if (relu) to.dz = to.d * vec(by.factor + c) + vec(by.shift + c) <= zero ? zero : to.dz;
 }
 
-// Σ dz and Σ dz·(x − mean) of a block. Whole rows pass, as they lie in memory, two at a time; the sums stay in the first
-// cache.
+// Σ dz and Σ dz·(x − mean) of a block. Whole rows pass, as they lie in memory, two at a time; the sums stay in the
+// first cache.
 TRIREME_SIMD void gradient_block(const float* x, const float* dy, std::size_t rows, std::size_t channels,
                                  const Affine& by, bool relu, float* sums, float* products) {
   std::fill(sums, sums + channels, 0.0f);

@@ -133,8 +133,9 @@ double linear_floor(const FloorCall& call) {
          (wanted(call, 1) ? product_seconds(out, in, rows, true, false) : 0);
 }
 
-// Forward reads the inputs and writes outputs and saved tensors; backward reads the outputs' gradients and what was saved,
-// and writes the wanted gradients. (What else of inputs an op's backward reads is not counted: a floor may be too low.)
+// Forward reads the inputs and writes outputs and saved tensors; backward reads the outputs' gradients and what was
+// saved, and writes the wanted gradients. (What else of inputs an op's backward reads is not counted: a floor may be
+// too low.)
 double bytes_floor(const FloorCall& call, std::size_t working_set) {
   const auto sum = [](std::span<const Tensor> tensors, bool only_wanted) {
     std::size_t bytes = 0;

@@ -1,7 +1,7 @@
-// The floor of an op's kernel on this processor: the least that the same work takes without anything around it. Products
-// and convolutions: oneDNN's own primitive at the same shape, the better of channels-last and oneDNN's own layouts, reorders
-// left out. All else: a copy that moves as many bytes as the op must read and write, wandering through memory of the size
-// that a whole step works in, so that caches help the floor as much as they help the op.
+// The floor of an op's kernel on this processor: the least that the same work takes without anything around it.
+// Products and convolutions: oneDNN's own primitive at the same shape, the better of channels-last and oneDNN's own
+// layouts, reorders left out. All else: a copy that moves as many bytes as the op must read and write, wandering
+// through memory of the size that a whole step works in, so that caches help the floor as much as they help the op.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// accuracy: a row is right where no earlier logit reaches the label's and no later one exceeds it. A warp takes a row, a whole
-// block where classes are many.
+// accuracy: a row is right where no earlier logit reaches the label's and no later one exceeds it. A warp takes a row,
+// a whole block where classes are many.
 #include <cmath>
 
 #include "core/backend/cuda/labels.h"

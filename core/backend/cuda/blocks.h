@@ -1,5 +1,6 @@
-// Results that a whole grid adds up: each block leaves its part, the block that ends last adds the parts in one fixed order. No
-// float atomics: the order of blocks changes no bit. Device code; all threads of a block of threads_per_block call these.
+// Results that a whole grid adds up: each block leaves its part, the block that ends last adds the parts in one fixed
+// order. No float atomics: the order of blocks changes no bit. Device code; all threads of a block of threads_per_block
+// call these.
 #pragma once
 
 #include "core/backend/cuda/launch.h"
@@ -7,8 +8,8 @@
 
 namespace trireme::backend::cuda {
 
-// True in the block that ends last, for all of its threads: what the others wrote before is visible then. `arrived` is 0 before and
-// after (StreamState::arrived).
+// True in the block that ends last, for all of its threads: what the others wrote before is visible then. `arrived` is
+// 0 before and after (StreamState::arrived).
 __device__ inline bool ends_last(unsigned* arrived) {
   TRIREME_SHARED(int, last, 1);
   __threadfence();  // this thread's part, before the count
@@ -19,8 +20,8 @@ __device__ inline bool ends_last(unsigned* arrived) {
   return last[0] != 0;
 }
 
-// Σ parts, the same for every thread number that takes part: thread t adds parts t, t + 256, …, then the threads' sums form
-// a binary tree. The result is in thread 0.
+// Σ parts, the same for every thread number that takes part: thread t adds parts t, t + 256, …, then the threads' sums
+// form a binary tree. The result is in thread 0.
 __device__ inline double sum_of_parts(const double* parts, std::size_t count) {
   TRIREME_SHARED(double, sums, threads_per_block);
   const volatile double* const written = parts;  // by other blocks: not from a stale cache line

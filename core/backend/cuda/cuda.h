@@ -5,8 +5,8 @@
 
 namespace trireme::backend {
 
-// extern "C" const ops::Backend* trireme_cuda_backend(bool tf32), exported by the module; after trireme_cuda_make_device. tf32:
-// products round their operands to 10 bits of mantissa and sum in f32.
+// extern "C" const ops::Backend* trireme_cuda_backend(bool tf32), exported by the module; after
+// trireme_cuda_make_device. tf32: products round their operands to 10 bits of mantissa and sum in f32.
 using GetCudaBackend = const ops::Backend* (*)(bool tf32);
 inline constexpr const char* cuda_backend_symbol = "trireme_cuda_backend";
 

@@ -1,5 +1,5 @@
-// dropout: the mask comes from the op's random stream, the same bits as on the CPU, in forward and backward. A thread takes one
-// Philox block, four elements. A dropped NaN stays NaN.
+// dropout: the mask comes from the op's random stream, the same bits as on the CPU, in forward and backward. A thread
+// takes one Philox block, four elements. A dropped NaN stays NaN.
 #include <cmath>
 
 #include "core/backend/cuda/launch.h"

@@ -1,5 +1,5 @@
-// Class labels of any integer type, checked where they are read. A kernel cannot throw: it leaves the first row at fault in
-// pinned memory, makes its result NaN, and the host throws a step late (Device::throw_fault).
+// Class labels of any integer type, checked where they are read. A kernel cannot throw: it leaves the first row at
+// fault in pinned memory, makes its result NaN, and the host throws a step late (Device::throw_fault).
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,9 @@ struct Parts {
   unsigned* arrived;
 };
 
-// Adds what the block's groups found (`found` counts in the first lane of each), then, in the block that ends last, what the
-// blocks found; writes the outputs there, NaN for the sum where a label is at fault. All threads of the block call it.
+// Adds what the block's groups found (`found` counts in the first lane of each), then, in the block that ends last,
+// what the blocks found; writes the outputs there, NaN for the sum where a label is at fault. All threads of the block
+// call it.
 template <unsigned Lanes>
 __device__ void finish(const Found& found, const Labels& labels, const Parts& parts) {
   constexpr unsigned groups = threads_per_block / Lanes;
@@ -93,8 +94,8 @@ __device__ void finish(const Found& found, const Labels& labels, const Parts& pa
   labels.fault->set = 1;
 }
 
-// How rows are dealt: `lanes` threads take a row, a group of them `rows_each` rows in order, one after the other. Follows from the shape
-// alone, and with it the order of the sum.
+// How rows are dealt: `lanes` threads take a row, a group of them `rows_each` rows in order, one after the other.
+// Follows from the shape alone, and with it the order of the sum.
 struct Deal {
   Deal(std::size_t rows, std::size_t classes)
       : lanes(classes > 2048 ? threads_per_block : 32u), rows_each(lanes == 32 && rows >= 65536 ? 8 : 1) {

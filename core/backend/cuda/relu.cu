@@ -1,5 +1,5 @@
-// relu. Forward writes y = x where x ≥ 0, else 0; NaN stays NaN. Backward writes dx = dy where y > 0, else 0 (NaN in y passes
-// dy, as on the CPU).
+// relu. Forward writes y = x where x ≥ 0, else 0; NaN stays NaN. Backward writes dx = dy where y > 0, else 0 (NaN in y
+// passes dy, as on the CPU).
 #include "core/backend/cuda/columns.h"
 #include "core/backend/cuda/launch.h"
 

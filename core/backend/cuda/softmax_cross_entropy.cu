@@ -1,5 +1,6 @@
-// softmax_cross_entropy, one pass over the logits forward and one backward. A warp takes a row, a whole block where classes are
-// many. Saved for each row: its largest logit and log Σ exp(x − largest), kept apart so that large logits lose no digits.
+// softmax_cross_entropy, one pass over the logits forward and one backward. A warp takes a row, a whole block where
+// classes are many. Saved for each row: its largest logit and log Σ exp(x − largest), kept apart so that large logits
+// lose no digits.
 #include <cmath>
 
 #include "core/backend/cuda/labels.h"

@@ -1,4 +1,5 @@
-// Sum over all elements: a block takes 16,384 of them, a thread every 256th; the block that ends last adds the blocks' sums.
+// Sum over all elements: a block takes 16,384 of them, a thread every 256th; the block that ends last adds the blocks'
+// sums.
 #include "core/backend/cuda/total.h"
 
 #include "core/backend/cuda/blocks.h"

@@ -310,8 +310,8 @@ void MpiGroup::barrier() {
 }
 
 // Who passes the barrier knows that all came to it, so that from then on a silent peer is a finished one.
-// MPI_Finalize blocks; the run is over by then, so this rank does not wait for it longer than 10 s. The communication thread
-// stays in it, so the group can't be destroyed then.
+// MPI_Finalize blocks; the run is over by then, so this rank does not wait for it longer than 10 s. The communication
+// thread stays in it, so the group can't be destroyed then.
 bool MpiGroup::finish() {
   if (finished_.exchange(true)) return true;
   stream_.run([this] {

@@ -1,5 +1,5 @@
-// One NCCL communicator of all ranks: RAII over ncclComm_t, errors as Error. No NCCL header here, so that a build without NCCL
-// has the same class.
+// One NCCL communicator of all ranks: RAII over ncclComm_t, errors as Error. No NCCL header here, so that a build
+// without NCCL has the same class.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace trireme::comm {
 
-// Compute thread; failure() and abort() any thread, at any time. All ranks make the same calls in the same order. Work is queued
-// on the given stream, nothing waits. Throws Error(lost_peer) once the communicator failed.
+// Compute thread; failure() and abort() any thread, at any time. All ranks make the same calls in the same order. Work
+// is queued on the given stream, nothing waits. Throws Error(lost_peer) once the communicator failed.
 class Communicator {
  public:
   // Opens NCCL. Throws Error(usage) in the loader's words where it is missing.

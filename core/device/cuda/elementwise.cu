@@ -1,5 +1,5 @@
-// add_f64, scale, fill, random: grid-stride; 16 bytes a thread where alignment allows. Every kernel writes all of `into` or
-// `values`.
+// add_f64, scale, fill, random: grid-stride; 16 bytes a thread where alignment allows. Every kernel writes all of
+// `into` or `values`.
 #include "core/device/cuda/kernels.h"
 #include "core/device/cuda/launch.h"
 #include "core/device/random_math.h"

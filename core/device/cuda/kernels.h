@@ -15,7 +15,8 @@ void fill(std::span<float> values, float value, Stream& stream);
 void seed(void* gradient, Dtype dtype, const StepBlock* block, double n, Stream& stream);
 void random(const RandomFill& fill, Stream& stream);
 
-// Throw Error(internal) with the kernel's name and the sizes that disagree (sizes.cpp: kernel files bring no formatting).
+// Throw Error(internal) with the kernel's name and the sizes that disagree (sizes.cpp: kernel files bring no
+// formatting).
 void check_sizes(const char* kernel, std::size_t into, std::size_t left, std::size_t right);
 void check_squares(const char* kernel, std::size_t elements, std::size_t squares);
 void check_update(const UpdateArguments& arguments, std::size_t most_tiles);

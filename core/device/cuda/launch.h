@@ -1,5 +1,5 @@
-// The one way to start a kernel. Not <<<>>>, so that the same sources compile where the device is emulated: that build puts
-// its own header in front (-include), with TRIREME_SHARED and TRIREME_START of its own.
+// The one way to start a kernel. Not <<<>>>, so that the same sources compile where the device is emulated: that build
+// puts its own header in front (-include), with TRIREME_SHARED and TRIREME_START of its own.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,7 +17,8 @@
 #ifndef TRIREME_SHARED
 #define TRIREME_SHARED(Type, name, count) __shared__ Type name[count]
 #endif
-// start(name, kernel, values, blocks, threads, stream): `values` are the arguments as a tuple, copied before it returns.
+// start(name, kernel, values, blocks, threads, stream): `values` are the arguments as a tuple, copied before it
+// returns.
 #ifndef TRIREME_START
 #define TRIREME_START ::trireme::device::cuda::start
 #endif

@@ -9,8 +9,8 @@
 
 namespace trireme::device::cuda {
 
-// What a kernel met that must end the run. Pinned memory: the device writes it over the bus, once in a run; the host looks
-// after an event behind the kernel. Written by one thread of a kernel on the compute stream.
+// What a kernel met that must end the run. Pinned memory: the device writes it over the bus, once in a run; the host
+// looks after an event behind the kernel. Written by one thread of a kernel on the compute stream.
 struct LabelFault {
   std::uint32_t set = 0;
   std::uint32_t op = 0;  // index into label_ops

@@ -73,8 +73,8 @@ class CudaStream final : public StreamImpl {
     return id;
   }
 
-  // A forgotten event's slot holds a later record of this stream: it is waited for instead, never taken for done. (One step
-  // of many micro-batches may record more than are kept.)
+  // A forgotten event's slot holds a later record of this stream: it is waited for instead, never taken for done. (One
+  // step of many micro-batches may record more than are kept.)
   [[nodiscard]] bool done(std::uint64_t id) const override {
     enter();
     const cudaError_t state = cudaEventQuery(event(id));

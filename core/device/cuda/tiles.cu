@@ -10,8 +10,8 @@ namespace {
 constexpr unsigned lanes = 8;
 static_assert(tile_elements % (4 * threads_per_block) == 0);
 
-// into = left + right where Add; else `left` is only read. `into` may be an operand: each element is read and written by one
-// thread.
+// into = left + right where Add; else `left` is only read. `into` may be an operand: each element is read and written
+// by one thread.
 template <bool Wide, bool Add>
 __global__ void tile_kernel(float* into, const float* left, const float* right, std::size_t count, double* squares,
                             std::size_t tiles) {
